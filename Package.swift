@@ -1,0 +1,33 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "towpath",
+    products: [
+        .library(name: "Towpath", targets: ["Towpath"]),
+        .executable(name: "echo-listener", targets: ["echo-listener"]),
+    ],
+    targets: [
+        .systemLibrary(name: "CTowpathLinux"),
+        .target(name: "TowpathWire", swiftSettings: strict),
+        .target(name: "TowpathReactor", dependencies: ["CTowpathLinux"], swiftSettings: strict),
+        .target(
+            name: "Towpath", dependencies: ["TowpathWire", "TowpathReactor"], swiftSettings: strict),
+        .executableTarget(name: "echo-listener", dependencies: ["Towpath"], swiftSettings: strict),
+        .testTarget(
+            name: "TowpathWireTests", dependencies: ["TowpathWire"], swiftSettings: strict),
+        .testTarget(
+            name: "TowpathReactorTests", dependencies: ["TowpathReactor", "CTowpathLinux"],
+            swiftSettings: strict),
+        .testTarget(name: "TowpathTests", dependencies: ["Towpath"], swiftSettings: strict),
+    ]
+)
