@@ -1,0 +1,89 @@
+internal import CTowpathLinux
+
+/// A bounded set of threads for what blocks: name resolution and files.
+///
+/// Threads are made as work comes and then stay, asleep. Work beyond the bound waits its turn.
+package final class BlockingPool: Sendable {
+    /// 16: a resolver that is down holds a thread for 10 s or more for each name.
+    package static let shared = BlockingPool(limit: 16)
+
+    private struct State {
+        var queue: [@Sendable () -> Void] = []
+        var head = 0
+        var threadCount = 0
+        var idleCount = 0
+    }
+
+    private let limit: Int
+    private let state = Locked(State())
+    // sem_t is made for sharing between threads; the pool lives as long as the process.
+    private nonisolated(unsafe) let available: UnsafeMutablePointer<sem_t>
+
+    package init(limit: Int) {
+        self.limit = limit
+        available = .allocate(capacity: 1)
+        sem_init(available, 0, 0)
+    }
+
+    /// Runs `work` on a thread of the pool. Throws if there is no thread and none can be made.
+    package func submit(_ work: @escaping @Sendable () -> Void) throws(SystemError) {
+        let needsThread = state.withLock { state in
+            state.queue.append(work)
+            guard state.idleCount < state.queue.count - state.head, state.threadCount < limit else {
+                return false
+            }
+            state.threadCount += 1
+            return true
+        }
+        if needsThread { try startThread() }
+        sem_post(available)
+    }
+
+    /// Runs `work` on a thread of the pool and waits for it, cancelled or not: for calls that end
+    /// soon.
+    package func run<Value: Sendable>(
+        _ work: @escaping @Sendable () -> Value
+    ) async throws(SystemError) -> Value {
+        let result: Result<Value, SystemError> = await withUnsafeContinuation { continuation in
+            do throws(SystemError) {
+                try submit { continuation.resume(returning: .success(work())) }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+        return try result.get()
+    }
+
+    private func startThread() throws(SystemError) {
+        do {
+            let thread = try Thread.start(name: "towpath-blocking") { self.work() }
+            pthread_detach(thread)
+        } catch {
+            let isAlone = state.withLock { state in
+                state.threadCount -= 1
+                if state.threadCount == 0 { _ = state.queue.popLast() }
+                return state.threadCount == 0
+            }
+            if isAlone { throw error }
+        }
+    }
+
+    private func work() {
+        while true {
+            state.withLock { $0.idleCount += 1 }
+            while sem_wait(available) != 0 {}
+            let work: (@Sendable () -> Void)? = state.withLock { state in
+                state.idleCount -= 1
+                guard state.head < state.queue.count else { return nil }
+                let work = state.queue[state.head]
+                state.head += 1
+                if state.head == state.queue.count {
+                    state.queue.removeAll(keepingCapacity: true)
+                    state.head = 0
+                }
+                return work
+            }
+            work?()
+        }
+    }
+}

@@ -1,0 +1,168 @@
+internal import CTowpathLinux
+
+/// Room for one recvmmsg(2): one per thread, since a batch is taken apart before anybody suspends.
+package final class DatagramBatch {
+    package static let capacity = 32
+    private static let slotSize = 65_536
+    /// Packet info, traffic class, time and segment size need 112 bytes.
+    private static let controlSize = 256
+
+    /// What came with a datagram.
+    package struct Header: Sendable {
+        package var remote: SocketAddress
+        package var local: LocalAddress?
+        package var trafficClass: UInt8 = 0
+        /// Nanoseconds of the host's real-time clock.
+        package var receiveTime: UInt64?
+        /// How large each datagram is where the kernel joined several (UDP_GRO).
+        package var segmentSize: Int?
+        package var isTruncated = false
+    }
+
+    private let bytes: UnsafeMutableRawPointer
+    private let controls: UnsafeMutableRawPointer
+    private let addresses: UnsafeMutablePointer<sockaddr_storage>
+    private let vectors: UnsafeMutablePointer<iovec>
+    private let messages: UnsafeMutablePointer<shim_mmsghdr>
+
+    private init() {
+        let capacity = Self.capacity
+        // Pages are touched only as datagrams fill them.
+        bytes = .allocate(byteCount: capacity * Self.slotSize, alignment: 4_096)
+        controls = .allocate(byteCount: capacity * Self.controlSize, alignment: 16)
+        addresses = .allocate(capacity: capacity)
+        vectors = .allocate(capacity: capacity)
+        messages = .allocate(capacity: capacity)
+    }
+
+    deinit {
+        bytes.deallocate()
+        controls.deallocate()
+        addresses.deallocate()
+        vectors.deallocate()
+        messages.deallocate()
+    }
+
+    /// The calling thread's batch.
+    package static var current: DatagramBatch {
+        if let pointer = pthread_getspecific(key) {
+            return Unmanaged<DatagramBatch>.fromOpaque(pointer).takeUnretainedValue()
+        }
+        let batch = DatagramBatch()
+        pthread_setspecific(key, Unmanaged.passRetained(batch).toOpaque())
+        return batch
+    }
+
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key) { pointer in
+            if let pointer { Unmanaged<DatagramBatch>.fromOpaque(pointer).release() }
+        }
+        return key
+    }()
+
+    /// Receives up to `limit` datagrams of up to `maximumSize` bytes; `.done` says how many came.
+    package func receive(
+        from socket: borrowing Descriptor, limit: Int, maximumSize: Int
+    ) -> Transfer {
+        let count = min(limit, Self.capacity)
+        for index in 0..<count {
+            vectors[index] = iovec(
+                iov_base: bytes + index * Self.slotSize, iov_len: min(maximumSize, Self.slotSize))
+            messages[index].msg_hdr = msghdr(
+                msg_name: addresses + index,
+                msg_namelen: socklen_t(MemoryLayout<sockaddr_storage>.size),
+                msg_iov: vectors + index, msg_iovlen: 1,
+                msg_control: controls + index * Self.controlSize,
+                msg_controllen: Self.controlSize, msg_flags: 0)
+        }
+        return Transfer(shim_recvmmsg(socket.number, messages, UInt32(count)))
+    }
+
+    /// The bytes of a datagram, or of several joined ones; valid until the next receive.
+    package func content(_ index: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
+            start: bytes + index * Self.slotSize, count: Int(messages[index].msg_len))
+    }
+
+    package func header(_ index: Int) -> Header {
+        var remote = SocketAddress()
+        remote.storage = addresses[index]
+        remote.length = messages[index].msg_hdr.msg_namelen
+        var header = Header(remote: remote)
+        header.isTruncated = messages[index].msg_hdr.msg_flags & SHIM_MSG_TRUNC != 0
+        var control = shim_CMSG_FIRSTHDR(&messages[index].msg_hdr)
+        while let current = control {
+            if let data = shim_CMSG_DATA(current) {
+                Self.read(
+                    current.pointee.cmsg_level, current.pointee.cmsg_type, UnsafeRawPointer(data),
+                    &header)
+            }
+            control = shim_CMSG_NXTHDR(&messages[index].msg_hdr, current)
+        }
+        return header
+    }
+
+    private static func read(
+        _ level: Int32, _ type: Int32, _ data: UnsafeRawPointer, _ header: inout Header
+    ) {
+        switch (level, type) {
+        case (Int32(IPPROTO_IP), SHIM_IP_PKTINFO):
+            header.local = LocalAddress(data.loadUnaligned(as: shim_in_pktinfo.self))
+        case (Int32(IPPROTO_IPV6), SHIM_IPV6_PKTINFO):
+            header.local = LocalAddress(data.loadUnaligned(as: shim_in6_pktinfo.self))
+        case (Int32(IPPROTO_IP), SHIM_IP_TOS):
+            header.trafficClass = data.load(as: UInt8.self)
+        case (Int32(IPPROTO_IPV6), SHIM_IPV6_TCLASS):
+            header.trafficClass = UInt8(truncatingIfNeeded: data.loadUnaligned(as: Int32.self))
+        case (SOL_SOCKET, SHIM_SO_TIMESTAMPNS):
+            let time = data.loadUnaligned(as: timespec.self)
+            header.receiveTime = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        case (SHIM_SOL_UDP, SHIM_UDP_GRO):
+            header.segmentSize = Int(data.loadUnaligned(as: Int32.self))
+        default: break
+        }
+    }
+}
+
+/// The address a datagram was sent to, and the interface it came through: where an answer must come
+/// from (IP_PKTINFO of ip(7), IPV6_PKTINFO of ipv6(7)).
+package struct LocalAddress: Hashable, Sendable {
+    package let high, low: UInt64
+    package let interface: UInt32
+    package let isIPv4: Bool
+
+    init(_ info: shim_in_pktinfo) {
+        // spec_dst is the local address even where the datagram went to a broadcast one.
+        self.init(
+            high: 0, low: UInt64(UInt32(bigEndian: info.spec_dst.s_addr)),
+            interface: UInt32(bitPattern: info.ifindex), isIPv4: true)
+    }
+
+    init(_ info: shim_in6_pktinfo) {
+        let (high, low) = withUnsafeBytes(of: info.addr) {
+            (
+                $0.loadUnaligned(as: UInt64.self),
+                $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            )
+        }
+        self.init(
+            high: UInt64(bigEndian: high), low: UInt64(bigEndian: low), interface: info.ifindex,
+            isIPv4: false)
+    }
+
+    private init(high: UInt64, low: UInt64, interface: UInt32, isIPv4: Bool) {
+        self.high = high
+        self.low = low
+        self.isIPv4 = isIPv4
+        // The interface matters only where the address is not unique in the host.
+        let isLinkLocal = !isIPv4 && high >> 54 == 0x3FA
+        self.interface = isLinkLocal ? interface : 0
+    }
+
+    package func address(port: UInt16) -> SocketAddress {
+        isIPv4
+            ? SocketAddress(ipv4: UInt32(truncatingIfNeeded: low), port: port)
+            : SocketAddress(ipv6High: high, low: low, scope: interface, port: port)
+    }
+}

@@ -1,0 +1,258 @@
+internal import CTowpathLinux
+internal import Synchronization
+
+/// One thread, one epoll set, one heap of deadlines, and the executor of the tasks that prefer it.
+///
+/// Descriptors are registered once, edge-triggered. Work per turn is bounded: at most the jobs that
+/// were queued when the turn began, then the events of one `epoll_wait`, then the deadlines that
+/// have passed. All methods may be called from any thread unless they say otherwise.
+package final class EventLoop: TaskExecutor, Sendable {
+    /// What only the loop's thread touches. Behind a pointer, so that access to it is not checked
+    /// for exclusivity on each job.
+    private struct Confined {
+        var jobs = Ring<UnownedJob>()
+        /// Continuations whose connection has spent its budget for this turn.
+        var deferred: [UnsafeContinuation<Void, Never>] = []
+        var ready: [(handler: any EventHandler, events: ReadyEvents)] = []
+        var turn: UInt32 = 0
+    }
+
+    private struct Deadline {
+        let handler: any EventHandler
+        let tag: UInt8
+    }
+
+    private let epoll: Descriptor
+    private let wakeUp: Descriptor
+    private let registry = Locked(Registry<any EventHandler>())
+    private let timers = Locked(TimerHeap<Deadline>())
+    private let remoteJobs = Locked([UnownedJob]())
+    private let isSleeping = Atomic(false)
+    private let isStopping = Atomic(false)
+    /// When the turn in progress began, 0 while the loop waits; kept only while somebody watches.
+    private let busySince = Atomic<UInt64>(0)
+    private let isWatched = Atomic(false)
+    // Written once in init, before any other thread can know of the loop.
+    private nonisolated(unsafe) var thread = pthread_t()
+    private nonisolated(unsafe) let confined: UnsafeMutablePointer<Confined>
+
+    package init(name: String = "towpath-loop") throws(SystemError) {
+        epoll = Descriptor(owning: Int32(try check(shim_epoll_create(), "epoll_create1")))
+        wakeUp = Descriptor(owning: Int32(try check(shim_eventfd(), "eventfd")))
+        confined = .allocate(capacity: 1)
+        confined.initialize(to: Confined())
+        // Edge-triggered: every write is a new edge, so the counter is never read.
+        let events = SHIM_EPOLLIN | SHIM_EPOLLET
+        try check(
+            shim_epoll_ctl(epoll.number, EPOLL_CTL_ADD, wakeUp.number, events, 0), "epoll_ctl")
+        thread = try Thread.start(name: name) { self.run() }
+    }
+
+    deinit {
+        confined.deinitialize(count: 1)
+        confined.deallocate()
+    }
+
+    /// Whether the caller runs on this loop's thread.
+    package var isCurrent: Bool { pthread_equal(pthread_self(), thread) != 0 }
+
+    // MARK: Jobs
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if isCurrent {
+            confined.pointee.jobs.append(job)
+        } else {
+            remoteJobs.withLock { $0.append(job) }
+            wake()
+        }
+    }
+
+    /// Counts the turns; a connection measures its budget by it. Only on the loop's thread.
+    package var turn: UInt32 { confined.pointee.turn }
+
+    /// Resumes the continuation in the next turn. Only on the loop's thread.
+    package func deferToNextTurn(_ continuation: UnsafeContinuation<Void, Never>) {
+        confined.pointee.deferred.append(continuation)
+    }
+
+    // MARK: Descriptors
+
+    /// Registers a descriptor, edge-triggered. The loop keeps the handler until `deregister`.
+    package func register(
+        _ descriptor: borrowing Descriptor, for events: ReadyEvents, handler: any EventHandler
+    ) throws(SystemError) -> Token {
+        let token = registry.withLock { $0.insert(handler) }
+        let result = control(EPOLL_CTL_ADD, descriptor, events, token)
+        guard result >= 0 else {
+            _ = registry.withLock { $0.remove(token) }
+            throw SystemError(Int32(-result), "epoll_ctl")
+        }
+        return token
+    }
+
+    /// Changes the events of a registration; what is ready already is reported again.
+    package func modify(
+        _ descriptor: borrowing Descriptor, token: Token, for events: ReadyEvents
+    ) {
+        _ = control(EPOLL_CTL_MOD, descriptor, events, token)
+    }
+
+    /// Ends a registration, before the descriptor is closed. An event that was fetched already may
+    /// still reach the handler; none reaches the next owner of the number or of the slot.
+    package func deregister(_ descriptor: borrowing Descriptor, token: Token) {
+        _ = control(EPOLL_CTL_DEL, descriptor, [], token)
+        let handler = registry.withLock { $0.remove(token) }
+        withExtendedLifetime(handler) {}
+    }
+
+    package var registrationCount: Int { registry.withLock { $0.count } }
+
+    private func control(
+        _ operation: Int32, _ descriptor: borrowing Descriptor, _ events: ReadyEvents,
+        _ token: Token
+    ) -> Int {
+        shim_epoll_ctl(
+            epoll.number, operation, descriptor.number, events.rawValue | SHIM_EPOLLET,
+            token.rawValue)
+    }
+
+    // MARK: Deadlines
+
+    /// Calls `handler.deadlineReached(tag)` once `deadline` has passed; late, never early.
+    package func schedule(
+        at deadline: UInt64, _ handler: any EventHandler, tag: UInt8
+    ) -> TimerID {
+        let (timer, isFirst) = timers.withLock { timers in
+            let isFirst = timers.next.map { deadline < $0 } ?? true
+            return (timers.schedule(Deadline(handler: handler, tag: tag), at: deadline), isFirst)
+        }
+        if isFirst, !isCurrent { wake() }
+        return timer
+    }
+
+    package func cancel(_ timer: TimerID) {
+        let deadline = timers.withLock { $0.cancel(timer) }
+        withExtendedLifetime(deadline) {}
+    }
+
+    package var timerCount: Int { timers.withLock { $0.count } }
+
+    // MARK: The thread
+
+    /// Ends the thread and waits for it. What is registered or queued then never runs: for loops of
+    /// one's own, when nothing uses them any more. Not from the loop's own thread.
+    package func stop() {
+        isStopping.store(true, ordering: .sequentiallyConsistent)
+        wake()
+        pthread_join(thread, nil)
+    }
+
+    private func wake() {
+        if isSleeping.exchange(false, ordering: .sequentiallyConsistent) {
+            shim_eventfd_signal(wakeUp.number)
+        }
+    }
+
+    private func run() {
+        let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
+        defer { events.deallocate() }
+        let executor = asUnownedTaskExecutor()
+        while !isStopping.load(ordering: .relaxed) {
+            runJobs(on: executor)
+            let count = wait(events)
+            confined.pointee.turn &+= 1
+            dispatch(UnsafeBufferPointer(rebasing: events.prefix(max(0, count))))
+            fireDeadlines()
+            takeRemoteJobs()
+            resumeDeferred()
+        }
+    }
+
+    private func runJobs(on executor: UnownedTaskExecutor) {
+        var budget = confined.pointee.jobs.count
+        while budget > 0, let job = confined.pointee.jobs.popFirst() {
+            job.runSynchronously(on: executor)
+            budget -= 1
+        }
+    }
+
+    private func wait(_ events: UnsafeMutableBufferPointer<epoll_event>) -> Int {
+        var timeout: Int32 = 0
+        if confined.pointee.jobs.isEmpty, confined.pointee.deferred.isEmpty {
+            isSleeping.store(true, ordering: .sequentiallyConsistent)
+            // Whoever queued a job before the store above did not see a sleeper and did not wake it.
+            if remoteJobs.withLock({ $0.isEmpty }),
+                !isStopping.load(ordering: .sequentiallyConsistent)
+            {
+                timeout = millisecondsToNextDeadline()
+            }
+            busySince.store(0, ordering: .relaxed)
+        }
+        // EINTR comes back as a negative count: nothing is ready, the next turn waits again.
+        let count = shim_epoll_wait(epoll.number, events.baseAddress, Int32(events.count), timeout)
+        isSleeping.store(false, ordering: .relaxed)
+        if isWatched.load(ordering: .relaxed) {
+            busySince.store(MonotonicClock.now, ordering: .relaxed)
+        }
+        return count
+    }
+
+    /// Rounded up: a timeout of 0.4 ms must not become a busy loop of zeros.
+    private func millisecondsToNextDeadline() -> Int32 {
+        guard let next = timers.withLock({ $0.next }) else { return -1 }
+        let now = MonotonicClock.now
+        guard next > now else { return 0 }
+        return Int32(min((next - now) / 1_000_000 + 1, UInt64(Int32.max)))
+    }
+
+    private func dispatch(_ events: UnsafeBufferPointer<epoll_event>) {
+        guard let first = events.baseAddress else { return }
+        // Resolved in one go: the handlers take the registry's lock themselves.
+        registry.withLock { registry in
+            for index in events.indices {
+                let token = Token(rawValue: shim_epoll_token(first + index))
+                if let handler = registry[token] {
+                    confined.pointee.ready.append(
+                        (handler, ReadyEvents(rawValue: first[index].events)))
+                }
+            }
+        }
+        for index in confined.pointee.ready.indices {
+            let (handler, events) = confined.pointee.ready[index]
+            handler.handle(events)
+        }
+        confined.pointee.ready.removeAll(keepingCapacity: true)
+    }
+
+    private func fireDeadlines() {
+        guard let next = timers.withLock({ $0.next }) else { return }
+        let now = MonotonicClock.now
+        guard next <= now else { return }
+        while let deadline = timers.withLock({ $0.popExpired(now: now) }) {
+            deadline.handler.deadlineReached(deadline.tag)
+        }
+    }
+
+    private func takeRemoteJobs() {
+        remoteJobs.withLock { remote in
+            guard !remote.isEmpty else { return }
+            for job in remote { confined.pointee.jobs.append(job) }
+            remote.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func resumeDeferred() {
+        guard !confined.pointee.deferred.isEmpty else { return }
+        for continuation in confined.pointee.deferred { continuation.resume() }
+        confined.pointee.deferred.removeAll(keepingCapacity: true)
+    }
+
+    // MARK: The watchdog's view
+
+    /// From now on the loop notes when each turn begins.
+    func watch() { isWatched.store(true, ordering: .relaxed) }
+
+    /// When the turn in progress began, or 0 while the loop waits.
+    var turnBegan: UInt64 { busySince.load(ordering: .relaxed) }
+}

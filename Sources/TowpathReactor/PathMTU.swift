@@ -1,0 +1,22 @@
+internal import CTowpathLinux
+
+/// What a path takes, as far as the kernel knows it: IP_MTU of ip(7), for connected sockets.
+extension Descriptor {
+    /// The payload of the largest UDP datagram that needs no fragments; of a Unix datagram, what the
+    /// send buffer takes.
+    package func maximumDatagramSize() throws(SystemError) -> Int {
+        switch try localAddress().family {
+        // 20 bytes of IPv4 header without options, 40 of IPv6, 8 of UDP.
+        case .ipv4: return Int(try get(.ipMTU)) - 28
+        case .ipv6: return Int(try get(.ipv6MTU)) - 48
+        case .unix, .other: return Int(try get(.sendBuffer)) / 2
+        }
+    }
+
+    /// The same for a peer of a socket that is not connected: a socket is made to ask.
+    package static func pathMaximum(to remote: SocketAddress) throws(SystemError) -> Int {
+        let probe = try socket(remote.family, .datagram)
+        if case .failed(let code) = probe.connect(to: remote) { throw SystemError(code, "connect") }
+        return try probe.maximumDatagramSize()
+    }
+}
