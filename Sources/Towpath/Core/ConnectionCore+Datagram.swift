@@ -1,0 +1,269 @@
+internal import TowpathReactor
+
+/// Datagrams, over a socket of one's own or a UDP listener's.
+extension ConnectionCore {
+    // MARK: Receiving
+
+    /// The next datagram; nil once no more will come. An error here passes: the connection stays.
+    func takeDatagram(_ state: inout State) -> Step<Datagram?> {
+        guard state.phase == .ready else {
+            switch state.phase {
+            case .setup, .preparing: return .notOpen
+            case .ready, .failed, .closing, .closed:
+                return .failed(state.failure ?? .closed(.receive))
+            }
+        }
+        if let datagram = state.rare?.datagrams.popFirst() { return .done(datagram) }
+        if state.inputEnded { return .done(nil) }
+        guard state.isReadable else { return .blocked }
+        if kind == .peer {
+            state.isReadable = false
+            return .blocked
+        }
+        if state.budget.isSpent(on: loop) { return .spent }
+        return readDatagram(&state)
+    }
+
+    private func readDatagram(_ state: inout State) -> Step<Datagram?> {
+        let batch = DatagramBatch.current
+        switch state.descriptor.receive(into: batch, maximumSize: udp.maximumReceiveSize) {
+        case .done:
+            state.budget.spend(batch.content(0).count)
+            let header = batch.header(0)
+            // A Unix socket's peer need not have a name.
+            let remote = Endpoint(header.remote) ?? plan.flatMap { try? $0.endpoint.get() }
+            let local = state.descriptor.localAddress().flatMap { Endpoint($0) }
+            let datagrams = Datagram.split(batch.content(0), header, remote: remote, local: local)
+            for datagram in datagrams.dropFirst() { state.orMakeRare.datagrams.append(datagram) }
+            return .done(datagrams.first)
+        case .wouldBlock:
+            state.isReadable = false
+            return .blocked
+        case .failed(let code):
+            return .failed(
+                NetworkError(SystemError(code, "recvmmsg"), .receive, "an earlier datagram failed"))
+        }
+    }
+
+    /// What the hub received for this peer; false if it is gone.
+    func deliver(_ datagrams: [Datagram], limit: Int, now: UInt64) -> Bool {
+        let (wakeups, isThere) = state.withLock { state in
+            var wakeups = Wakeups()
+            guard state.phase == .ready, !state.inputEnded else { return (wakeups, false) }
+            let rare = state.orMakeRare
+            for datagram in datagrams {
+                if rare.datagrams.count < limit {
+                    rare.datagrams.append(datagram)
+                } else {
+                    rare.droppedDatagramCount += 1
+                }
+            }
+            rare.lastActivity = now
+            state.isReadable = true
+            wakeups.reader = takeReader(&state)
+            return (wakeups, true)
+        }
+        wake(wakeups)
+        return isThere
+    }
+
+    // MARK: Sending
+
+    func sendDatagram(_ bytes: borrowing RawSpan, timeout: Duration?) async throws {
+        var right = SendingRight(timeout)
+        var isSent = false
+        repeat {
+            let step = state.withLock { state in
+                bytes.withUnsafeBytes { bytes in
+                    attemptDatagram(&state, right.isHeld) { $0.sendDatagram(bytes, peer?.route) }
+                }
+            }
+            isSent = try await proceed(step.0, &right)
+        } while !isSent
+    }
+
+    /// Sends several datagrams, in order, with as few system calls as the kernel allows.
+    func sendDatagrams(_ datagrams: [[UInt8]], timeout: Duration?) async throws {
+        var rest = datagrams[...]
+        var right = SendingRight(timeout)
+        while !rest.isEmpty {
+            let run = segmentableRun(rest)
+            let joined = run.map { Array(rest.prefix($0.count).joined()) }
+            let (step, count) = state.withLock { state in
+                let segments = state.cannotSegment ? nil : run
+                let (step, count) = attemptDatagram(&state, right.isHeld) { socket in
+                    guard let segments, let joined else {
+                        return socket.sendDatagrams(rest, peer?.route)
+                    }
+                    return joined.withUnsafeBytes {
+                        socket.sendDatagram($0, peer?.route, segmentSize: segments.segmentSize)
+                    }
+                }
+                // The device or the kernel cannot cut: send them one by one from now on.
+                if case .failed = step, segments != nil {
+                    state.cannotSegment = true
+                    return (SendStep.retry, 0)
+                }
+                return (step, segments?.count ?? count)
+            }
+            if try await proceed(step, &right) { rest = rest.dropFirst(count) }
+        }
+    }
+
+    private struct SendingRight {
+        let deadline: UInt64?
+        var isHeld = false
+
+        init(_ timeout: Duration?) { deadline = timeout.map(MonotonicClock.deadline) }
+    }
+
+    private func attemptDatagram(
+        _ state: inout State, _ holdsRight: Bool, _ send: (borrowing Descriptor) -> Transfer
+    ) -> (SendStep, Int) {
+        if let refusal = refusal(&state, holdsRight: holdsRight) { return (refusal, 0) }
+        guard state.isWritable else {
+            state.isSending = true
+            return (.blocked, 0)
+        }
+        if state.budget.isSpent(on: loop) {
+            state.isSending = true
+            return (.spent, 0)
+        }
+        let transfer: Transfer
+        if let peer {
+            state.orMakeRare.lastActivity = MonotonicClock.now
+            transfer = peer.hub.withSocket(send)
+        } else {
+            transfer = state.descriptor.map { socket, _ in send(socket) }
+        }
+        switch transfer {
+        case .done(let count):
+            state.budget.spend(count)
+            return (.done, count)
+        case .wouldBlock:
+            state.isWritable = false
+            state.isSending = true
+            return (.blocked, 0)
+        case .failed(let code):
+            // Passing: the next datagram may well arrive.
+            return (.failed(NetworkError(SystemError(code, "sendmsg"), .send, "not sent")), 0)
+        }
+    }
+
+    /// Does what a step asks for, and says whether it was the last of its datagram.
+    private func proceed(_ step: SendStep, _ right: inout SendingRight) async throws -> Bool {
+        switch step {
+        case .done:
+            if right.isHeld { endSending() }
+            right.isHeld = false
+            return true
+        case .failed(let error):
+            if right.isHeld { endSending() }
+            throw error
+        case .retry: break
+        case .blocked:
+            right.isHeld = true
+            let wake = await parkWriter(until: right.deadline)
+            if wake != .ready {
+                endSending()
+                throw Self.error(for: wake)
+            }
+        case .spent:
+            right.isHeld = true
+            await waitForNextTurn()
+        case .queued:
+            let wake = await waitForTheRight(until: right.deadline)
+            guard wake == .ready else { throw Self.error(for: wake) }
+            right.isHeld = true
+        case .notOpen:
+            try await open(until: right.deadline, .send)
+        }
+        return false
+    }
+
+    // MARK: The peer of a listener
+
+    /// A peer that was silent for the listener's idle timeout gets an end of its datagrams.
+    func watchIdleness(_ limit: Duration) {
+        state.withLock { state in
+            state.orMakeRare.lastActivity = MonotonicClock.now
+            scheduleIdleDeadline(&state, limit)
+        }
+    }
+
+    func idleDeadlineReached() {
+        guard let limit = peer?.hub.udp.idleTimeout else { return }
+        let wakeups = state.withLock { state in
+            var wakeups = Wakeups()
+            guard state.phase == .ready, !state.inputEnded, let rare = state.rare else {
+                return wakeups
+            }
+            let nanoseconds = MonotonicClock.nanoseconds(in: limit)
+            guard MonotonicClock.now - rare.lastActivity >= nanoseconds else {
+                scheduleIdleDeadline(&state, limit)
+                return wakeups
+            }
+            state.inputEnded = true
+            wakeups.reader = takeReader(&state)
+            state.isReadable = true
+            // Whatever comes after this begins a new connection.
+            if let peer { peer.hub.remove(peer) }
+            return wakeups
+        }
+        wake(wakeups)
+    }
+
+    private func scheduleIdleDeadline(_ state: inout State, _ limit: Duration) {
+        let rare = state.orMakeRare
+        let (deadline, overflow) = rare.lastActivity.addingReportingOverflow(
+            MonotonicClock.nanoseconds(in: limit))
+        rare.closeTimer = loop.schedule(
+            at: overflow ? .max : deadline, self, tag: Self.idleTag)
+    }
+
+    private var udp: UDP {
+        if case .udp(let udp) = plan?.transport { return udp }
+        return peer?.hub.udp ?? UDP()
+    }
+
+    /// The largest datagram that goes through unfragmented, by what the kernel knows of the path now.
+    func maximumDatagramSize() throws(NetworkError) -> Int {
+        guard let peer else {
+            return try onSocket(.setup) { socket throws(SystemError) in
+                try socket.maximumDatagramSize()
+            }
+        }
+        do throws(SystemError) { return try Descriptor.pathMaximum(to: peer.route.remote) } catch {
+            throw NetworkError(error, .setup, "no path")
+        }
+    }
+
+    var droppedDatagramCount: Int { state.withLock { $0.rare?.droppedDatagramCount ?? 0 } }
+}
+
+extension Datagram {
+    /// The datagrams that the kernel joined into one (UDP_GRO), or the one there is.
+    static func split(
+        _ content: UnsafeRawBufferPointer, _ header: DatagramBatch.Header, remote: Endpoint?,
+        local: Endpoint?
+    ) -> [Datagram] {
+        let size = max(1, header.segmentSize ?? content.count)
+        return stride(from: 0, to: max(1, content.count), by: size).map { start in
+            let end = min(start + size, content.count)
+            return Datagram(
+                bytes: Array(content[start..<end]),
+                isTruncated: header.isTruncated && end == content.count, remoteEndpoint: remote,
+                localEndpoint: local, ecn: ECN(rawValue: header.trafficClass & 3) ?? .notCapable,
+                receiveTime: header.receiveTime.map { .nanoseconds($0) })
+        }
+    }
+}
+
+extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
+    fileprivate borrowing func receive(into batch: DatagramBatch, maximumSize: Int) -> Transfer {
+        switch self {
+        case .some(let socket): batch.receive(from: socket, limit: 1, maximumSize: maximumSize)
+        case .none: .wouldBlock
+        }
+    }
+}

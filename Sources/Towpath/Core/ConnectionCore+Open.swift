@@ -1,0 +1,201 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// From setup to ready.
+extension ConnectionCore {
+    /// Begins to open the connection, if nobody has.
+    func start() {
+        let (begins, wakeups) = state.withLock { state in
+            var wakeups = Wakeups()
+            guard state.phase == .setup else { return (false, wakeups) }
+            state.phase = .preparing
+            state.rare?.broadcast?.post(.preparing)
+            wakeups.broadcast = state.rare?.broadcast
+            return (true, wakeups)
+        }
+        guard begins, let plan else { return }
+        // A task of its own: the attempt outlives a first use that is cancelled.
+        let task = Task(executorPreference: loop) { await self.establish(plan) }
+        let isWanted = state.withLock { state in
+            guard state.phase == .preparing else { return state.phase == .ready }
+            state.orMakeRare.establishing = task
+            return true
+        }
+        if !isWanted { task.cancel() }
+        wake(wakeups)
+    }
+
+    /// Waits until the connection is open, and opens it if need be.
+    func open(until deadline: UInt64?, _ stage: NetworkError.Stage) async throws {
+        start()
+        let waiter = Waiter()
+        let error = state.withLock { state -> NetworkError?? in
+            switch state.phase {
+            case .ready, .closing: return .some(nil)
+            case .failed, .closed: return state.failure ?? .closed(stage)
+            case .setup, .preparing:
+                state.orMakeRare.readyWaiters.append(waiter)
+                return nil
+            }
+        }
+        if let error {
+            if let error { throw error }
+            return
+        }
+        switch await waiter.wait(on: loop, until: deadline) {
+        case .ready: break
+        case .cancelled: throw CancellationError()
+        case .timedOut: throw NetworkError.timedOut(stage, "the connection is not open yet")
+        }
+        let failure = state.withLock { state in
+            state.isOpen ? nil : state.failure ?? .closed(stage)
+        }
+        if let failure { throw failure }
+    }
+
+    private func establish(_ plan: ConnectionPlan) async {
+        var establishment = Establishment(plan: plan, loop: loop)
+        let wakeups: Wakeups
+        do throws(NetworkError) {
+            let socket = try await establishment.run()
+            wakeups = adopt(socket, establishment.report)
+        } catch {
+            wakeups = fail(error, establishment.report)
+        }
+        wake(wakeups)
+    }
+
+    private func adopt(_ socket: consuming Descriptor, _ report: EstablishmentReport) -> Wakeups {
+        var socket: Descriptor? = consume socket
+        return state.withLock { state in
+            var wakeups = Wakeups()
+            // Closed meanwhile: the socket goes with this call.
+            guard state.phase == .preparing else { return wakeups }
+            state.descriptor = socket.take()
+            do throws(SystemError) {
+                try register(&state)
+                state.phase = .ready
+                state.remote = state.descriptor.remoteAddress()?.compact
+                state.rare?.broadcast?.post(.ready)
+            } catch {
+                let error = NetworkError(error, .connect, "the connection cannot be watched")
+                state.descriptor = nil
+                state.phase = .failed
+                fail(&state, error)
+            }
+            endPreparing(&state, report, &wakeups)
+            return wakeups
+        }
+    }
+
+    private func fail(_ error: NetworkError, _ report: EstablishmentReport) -> Wakeups {
+        state.withLock { state in
+            var wakeups = Wakeups()
+            guard state.phase == .preparing else { return wakeups }
+            state.phase = .failed
+            fail(&state, error)
+            endPreparing(&state, report, &wakeups)
+            return wakeups
+        }
+    }
+
+    private func endPreparing(
+        _ state: inout State, _ report: EstablishmentReport, _ wakeups: inout Wakeups
+    ) {
+        let rare = state.orMakeRare
+        rare.report = report
+        rare.establishing = nil
+        wakeups.waiters = rare.readyWaiters
+        rare.readyWaiters = []
+        wakeups.broadcast = rare.broadcast
+    }
+
+    // MARK: What others see
+
+    var connectionState: ConnectionState {
+        state.withLock { $0.connectionState }
+    }
+
+    func observe(_ observer: @escaping StateBroadcast.Observer) {
+        let broadcast = state.withLock { state in
+            let broadcast = state.orMakeRare.broadcast ?? StateBroadcast()
+            state.orMakeRare.broadcast = broadcast
+            broadcast.add(observer, current: state.connectionState)
+            return broadcast
+        }
+        broadcast.deliver()
+    }
+
+    func deliverStates() {
+        state.withLock { $0.rare?.broadcast }?.deliver()
+    }
+
+    var report: EstablishmentReport? { state.withLock { $0.rare?.report } }
+
+    var remoteEndpoint: Endpoint? {
+        if let peer { return peer.remoteEndpoint }
+        return state.withLock { state in
+            if let remote = state.remote { return Endpoint(SocketAddress(remote)) }
+            if let address = state.descriptor.remoteAddress() { return Endpoint(address) }
+            return plan.flatMap { try? $0.endpoint.get() }
+        }
+    }
+
+    var localEndpoint: Endpoint? {
+        if let peer { return peer.localEndpoint }
+        return state.withLock { $0.descriptor.localAddress().flatMap { Endpoint($0) } }
+    }
+
+    /// Runs `body` on the socket, which is there while the connection is ready.
+    func onSocket<Value>(
+        _ stage: NetworkError.Stage, _ body: (borrowing Descriptor) throws(SystemError) -> Value
+    ) throws(NetworkError) -> Value {
+        let value: Value?
+        do throws(SystemError) {
+            value = try state.withLock { state throws(SystemError) in
+                try state.descriptor.apply(body)
+            }
+        } catch {
+            throw NetworkError(error, stage, "the socket does not answer")
+        }
+        guard let value else { throw .closed(stage) }
+        return value
+    }
+}
+
+extension ConnectionCore.State {
+    var connectionState: ConnectionState {
+        if let failure { return .failed(failure) }
+        switch phase {
+        case .setup: return .setup
+        case .preparing: return .preparing
+        case .ready, .closing: return .ready
+        case .failed, .closed: return .cancelled
+        }
+    }
+}
+
+extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
+    fileprivate borrowing func apply<Value>(
+        _ body: (borrowing Descriptor) throws(SystemError) -> Value
+    ) throws(SystemError) -> Value? {
+        switch self {
+        case .some(let descriptor): try body(descriptor)
+        case .none: nil
+        }
+    }
+
+    borrowing func remoteAddress() -> SocketAddress? {
+        switch self {
+        case .some(let descriptor): try? descriptor.remoteAddress()
+        case .none: nil
+        }
+    }
+
+    borrowing func localAddress() -> SocketAddress? {
+        switch self {
+        case .some(let descriptor): try? descriptor.localAddress()
+        case .none: nil
+        }
+    }
+}

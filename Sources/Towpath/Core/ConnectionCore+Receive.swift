@@ -1,0 +1,222 @@
+internal import TowpathReactor
+
+/// Receiving. Bytes go from the kernel to the caller, and into the buffer only where a call wants
+/// more of them than there are.
+extension ConnectionCore {
+    /// What one attempt under the lock came to.
+    enum Step<Value> {
+        case done(Value)
+        case failed(NetworkError)
+        /// Nothing there: park.
+        case blocked
+        /// The turn's share is used up: go on in the next one.
+        case spent
+        /// The connection is still to be opened.
+        case notOpen
+
+        var isOver: Bool {
+            switch self {
+            case .done, .failed: true
+            case .blocked, .spent, .notOpen: false
+            }
+        }
+    }
+
+    /// Repeats `attempt` until it is over, waiting in between for what it lacks.
+    func receive<Value>(
+        _ timeout: Duration?, _ attempt: (inout State) -> Step<Value>
+    ) async throws -> Value {
+        if Task.isCancelled { throw CancellationError() }
+        let deadline = timeout.map(MonotonicClock.deadline)
+        var step = state.withLock { state -> Step<Value> in
+            if state.isReceiving { return .failed(.receiveInProgress) }
+            let step = attempt(&state)
+            state.isReceiving = !step.isOver
+            return step
+        }
+        while true {
+            switch step {
+            case .done(let value):
+                return value
+            case .failed(let error):
+                deliverStates()
+                throw error
+            case .blocked:
+                switch await parkReader(until: deadline) {
+                case .ready: break
+                case .cancelled:
+                    endReceive()
+                    throw CancellationError()
+                case .timedOut:
+                    endReceive()
+                    throw NetworkError.timedOut(.receive, "nothing came in time; receive again")
+                }
+            case .spent:
+                await waitForNextTurn()
+            case .notOpen:
+                do { try await open(until: deadline, .receive) } catch {
+                    endReceive()
+                    throw error
+                }
+            }
+            step = state.withLock { state in
+                let step = attempt(&state)
+                state.isReceiving = !step.isOver
+                return step
+            }
+        }
+    }
+
+    private func endReceive() {
+        state.withLock { $0.isReceiving = false }
+    }
+
+    // MARK: The attempts
+
+    /// Up to `maximum` bytes, at least one; nil at the end.
+    func take(_ state: inout State, atMost maximum: Int) -> Step<[UInt8]?> {
+        guard maximum > 0 else { return .done([]) }
+        if !state.input.isEmpty { return .done(state.input.take(maximum)) }
+        let scratch = Self.scratch(maximum)
+        switch read(&state, into: scratch) {
+        case .done(0): return .done(nil)
+        case .done(let count): return .done(Array(scratch[..<count]))
+        case .failed(let error): return .failed(error)
+        case .blocked: return .blocked
+        case .spent: return .spent
+        case .notOpen: return .notOpen
+        }
+    }
+
+    /// Fills as much of `target` as there is; nil at the end.
+    func take(_ state: inout State, into target: UnsafeMutableRawBufferPointer) -> Step<Int?> {
+        guard target.count > 0 else { return .done(0) }
+        if !state.input.isEmpty { return .done(state.input.take(into: target)) }
+        return read(&state, into: target).map { $0 == 0 ? nil : $0 }
+    }
+
+    /// At least `minimum` bytes, fewer only at the end, and no more than `maximum`.
+    func take(_ state: inout State, atLeast minimum: Int, atMost maximum: Int) -> Step<[UInt8]?> {
+        switch gather(&state, upTo: minimum, readingAtMost: maximum) {
+        case .done(0): .done(nil)
+        case .done: .done(state.input.take(maximum))
+        case .failed(let error): .failed(error)
+        case .blocked: .blocked
+        case .spent: .spent
+        case .notOpen: .notOpen
+        }
+    }
+
+    /// Exactly `count` bytes; at an early end they stay to be read.
+    func take(_ state: inout State, exactly count: Int) -> Step<[UInt8]> {
+        switch gather(&state, upTo: count, readingAtMost: count) {
+        case .done(let gathered) where gathered < count:
+            .failed(
+                NetworkError(
+                    .endOfStream, .receive,
+                    "the stream ended after \(gathered) of \(count) bytes; they can still be read"))
+        case .done: .done(state.input.take(count))
+        case .failed(let error): .failed(error)
+        case .blocked: .blocked
+        case .spent: .spent
+        case .notOpen: .notOpen
+        }
+    }
+
+    /// Everything up to and including the delimiter. `searched` is where the next search begins.
+    func take(
+        _ state: inout State, until delimiter: [UInt8], limit: Int, searched: inout Int
+    ) -> Step<[UInt8]> {
+        while true {
+            if let end = state.input.end(of: delimiter, from: searched), end <= limit {
+                return .done(state.input.take(end))
+            }
+            searched = state.input.count
+            guard searched < limit else {
+                return .failed(
+                    NetworkError(
+                        .limitExceeded, .receive,
+                        "no delimiter within \(limit) bytes; they can still be read"))
+            }
+            switch gather(&state, upTo: searched + 1, readingAtMost: limit) {
+            case .done(let gathered) where gathered <= searched:
+                return .failed(
+                    NetworkError(
+                        .endOfStream, .receive,
+                        "the stream ended after \(gathered) bytes without the delimiter;"
+                            + " they can still be read"))
+            case .done: continue
+            case .failed(let error): return .failed(error)
+            case .blocked: return .blocked
+            case .spent: return .spent
+            case .notOpen: return .notOpen
+            }
+        }
+    }
+
+    /// Reads until `count` bytes lie in the buffer or the stream has ended, and says how many do.
+    private func gather(
+        _ state: inout State, upTo count: Int, readingAtMost maximum: Int
+    ) -> Step<Int> {
+        while state.input.count < count {
+            let scratch = Self.scratch(maximum - state.input.count)
+            switch read(&state, into: scratch) {
+            case .done(0): return .done(state.input.count)
+            case .done(let new): state.input.append(.init(rebasing: scratch[..<new]))
+            case let other: return other
+            }
+        }
+        return .done(state.input.count)
+    }
+
+    /// One recv(2) into a target that is not empty; 0 is the end of the stream.
+    private func read(
+        _ state: inout State, into target: UnsafeMutableRawBufferPointer
+    ) -> Step<Int> {
+        guard state.phase == .ready else {
+            switch state.phase {
+            case .setup, .preparing: return .notOpen
+            case .ready, .failed, .closing, .closed:
+                return .failed(state.failure ?? .closed(.receive))
+            }
+        }
+        if state.inputEnded { return state.failure.map { .failed($0) } ?? .done(0) }
+        guard state.isReadable else { return .blocked }
+        if state.budget.isSpent(on: loop) { return .spent }
+        switch state.descriptor?.receive(into: target) ?? .wouldBlock {
+        case .done(let count) where count > 0:
+            state.budget.spend(count)
+            if count < target.count, !state.distrustsShortReads { state.isReadable = false }
+            return .done(count)
+        case .done:
+            state.inputEnded = true
+            // A send may have met the reset first: then this is no clean end.
+            return state.failure.map { .failed($0) } ?? .done(0)
+        case .wouldBlock:
+            state.isReadable = false
+            return .blocked
+        case .failed(let code):
+            state.inputEnded = true
+            let error = NetworkError(SystemError(code, "recv"), .receive, "receive failed")
+            fail(&state, error)
+            return .failed(state.failure ?? error)
+        }
+    }
+
+    private static func scratch(_ maximum: Int) -> UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(
+            start: Scratch.buffer, count: min(maximum, Scratch.byteCount))
+    }
+}
+
+extension ConnectionCore.Step {
+    func map<Other>(_ transform: (Value) -> Other) -> ConnectionCore.Step<Other> {
+        switch self {
+        case .done(let value): .done(transform(value))
+        case .failed(let error): .failed(error)
+        case .blocked: .blocked
+        case .spent: .spent
+        case .notOpen: .notOpen
+        }
+    }
+}

@@ -1,0 +1,314 @@
+internal import TowpathReactor
+
+/// One transport connection, stream or datagrams: what every `Connection` does its work with.
+///
+/// All state lies behind one lock; system calls that do not block are made while it is held. The
+/// loop latches readiness in `handle` and wakes the one waiter of each direction. Not generic, so
+/// that nothing hot is unspecialized in the embedder's build.
+final class ConnectionCore: EventHandler {
+    enum Phase: UInt8 {
+        case setup, preparing, ready
+        /// Could not be opened.
+        case failed
+        /// `close()` is sending what is owed and waiting for the peer's end.
+        case closing
+        case closed
+    }
+
+    struct State: ~Copyable {
+        var phase: Phase
+        var isReadable = true
+        var isWritable = true
+        /// An end, error or mark was seen: a short read no longer means that the socket is empty.
+        var distrustsShortReads: Bool
+        /// EPOLLOUT is armed. Always for TCP; for Unix sockets only once somebody had to wait, since
+        /// each send there raises a spurious edge.
+        var isOutputArmed: Bool
+        var inputEnded = false
+        /// No new send is accepted, and a FIN follows the last one that was.
+        var outputFinished = false
+        var finSent = false
+        var isReceiving = false
+        /// Somebody is sending, or holds the right to send next.
+        var isSending = false
+        /// UDP_SEGMENT failed once on this connection.
+        var cannotSegment = false
+
+        var budget = TurnBudget()
+        var descriptor: Descriptor?
+        var token: Token?
+        var reader: UnsafeContinuation<Wake, Never>?
+        var readTimer: TimerID?
+        var writer: UnsafeContinuation<Wake, Never>?
+        var writeTimer: TimerID?
+        var remote: SocketAddress.Compact?
+        /// The error that ended the connection.
+        var failure: NetworkError?
+        var input = InputBuffer()
+        var rare: Rare?
+    }
+
+    /// What few connections have at any time.
+    final class Rare {
+        /// The rest of a send whose caller stopped waiting after the kernel had taken a part of it.
+        var owed: ArraySlice<UInt8> = []
+        var senders: [Waiter] = []
+        var readyWaiters: [Waiter] = []
+        var finishWaiters: [Waiter] = []
+        var closeWaiters: [Waiter] = []
+        var closeTimer: TimerID?
+        var broadcast: StateBroadcast?
+        var establishing: Task<Void, Never>?
+        var report: EstablishmentReport?
+        /// Datagrams that arrived together with an earlier one, or were dealt to a listener's peer.
+        var datagrams = Ring<Datagram>()
+        var droppedDatagramCount = 0
+        /// When a datagram last came or went, of a listener's peer.
+        var lastActivity: UInt64 = 0
+    }
+
+    /// Whom to wake once the lock is released.
+    struct Wakeups {
+        var reader: UnsafeContinuation<Wake, Never>?
+        var writer: UnsafeContinuation<Wake, Never>?
+        /// Who may send next.
+        var sender: Waiter?
+        var waiters: [Waiter] = []
+        var broadcast: StateBroadcast?
+        /// The opening that is no longer wanted.
+        var establishing: Task<Void, Never>?
+    }
+
+    let loop: EventLoop
+    let kind: TransportKind
+    /// How to open the connection; nil if it was made elsewhere.
+    let plan: ConnectionPlan?
+    /// The socket that this peer of a UDP listener shares with the others.
+    let peer: DatagramPeer?
+    let state: Locked<State>
+
+    /// A client's connection, not opened yet.
+    init(loop: EventLoop, kind: TransportKind, plan: ConnectionPlan) {
+        self.loop = loop
+        self.kind = kind
+        self.plan = plan
+        peer = nil
+        state = Locked(State(phase: .setup, kind: kind))
+    }
+
+    /// A peer of a UDP listener.
+    init(loop: EventLoop, peer: DatagramPeer) {
+        self.loop = loop
+        kind = .peer
+        plan = nil
+        self.peer = peer
+        state = Locked(State(phase: .ready, kind: .peer))
+    }
+
+    /// A connection that stands: accepted, adopted or one of a pair.
+    init(
+        loop: EventLoop, kind: TransportKind, descriptor: consuming Descriptor,
+        remote: SocketAddress.Compact?
+    ) throws(SystemError) {
+        self.loop = loop
+        self.kind = kind
+        plan = nil
+        peer = nil
+        var initial = State(phase: .ready, kind: kind)
+        initial.descriptor = consume descriptor
+        initial.remote = remote
+        state = Locked(initial)
+        try state.withLock { state throws(SystemError) in try register(&state) }
+    }
+
+    /// Hands the descriptor to the loop.
+    func register(_ state: inout State) throws(SystemError) {
+        state.token = try state.descriptor?.register(on: loop, state.events, self)
+    }
+
+    // MARK: Readiness, on the loop's thread
+
+    func handle(_ events: ReadyEvents) {
+        let (wakeups, isClosing) = state.withLock { state in
+            var wakeups = Wakeups()
+            if events.marksInput { state.distrustsShortReads = true }
+            if events.isReadable {
+                state.isReadable = true
+                wakeups.reader = takeReader(&state)
+            }
+            if events.isWritable {
+                state.isWritable = true
+                wakeups.writer = takeWriter(&state)
+                flushOwed(&state, &wakeups)
+            }
+            return (wakeups, state.phase == .closing)
+        }
+        wake(wakeups)
+        if isClosing { continueClosing() }
+    }
+
+    func deadlineReached(_ tag: UInt8) {
+        switch tag {
+        case Self.readTag:
+            state.withLock { takeReader(&$0) }?.resume(returning: .timedOut)
+        case Self.writeTag:
+            state.withLock { takeWriter(&$0) }?.resume(returning: .timedOut)
+        case Self.discardTag:
+            continueClosing()
+        case Self.idleTag:
+            idleDeadlineReached()
+        default:
+            closeLimitReached()
+        }
+    }
+
+    func wake(_ wakeups: Wakeups) {
+        wakeups.reader?.resume(returning: .ready)
+        wakeups.writer?.resume(returning: .ready)
+        if let sender = wakeups.sender { passSending(to: sender) }
+        for waiter in wakeups.waiters { waiter.finish(.ready) }
+        wakeups.establishing?.cancel()
+        wakeups.broadcast?.deliver()
+    }
+
+    // MARK: Parking
+
+    /// Parks the receive in progress until there may be something to read.
+    func parkReader(until deadline: UInt64?) async -> Wake {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let wake = state.withLock { state -> Wake? in
+                    // Again under the lock: the edge may have come since the last look, and the
+                    // cancellation handler may have run before there was anybody to wake.
+                    if Task.isCancelled { return .cancelled }
+                    if state.isReadable || state.phase != .ready { return .ready }
+                    state.reader = continuation
+                    if let deadline {
+                        state.readTimer = loop.schedule(at: deadline, self, tag: Self.readTag)
+                    }
+                    return nil
+                }
+                if let wake { continuation.resume(returning: wake) }
+            }
+        } onCancel: {
+            state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
+        }
+    }
+
+    /// Parks the send in progress until the kernel may take more.
+    func parkWriter(until deadline: UInt64?) async -> Wake {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let wake = state.withLock { state -> Wake? in
+                    if Task.isCancelled { return .cancelled }
+                    if state.isWritable || !state.isOpen { return .ready }
+                    state.writer = continuation
+                    armOutput(&state)
+                    if let deadline {
+                        state.writeTimer = loop.schedule(at: deadline, self, tag: Self.writeTag)
+                    }
+                    return nil
+                }
+                if let wake { continuation.resume(returning: wake) }
+            }
+        } onCancel: {
+            state.withLock { takeWriter(&$0) }?.resume(returning: .cancelled)
+        }
+    }
+
+    func takeReader(_ state: inout State) -> UnsafeContinuation<Wake, Never>? {
+        guard let reader = state.reader else { return nil }
+        state.reader = nil
+        if let timer = state.readTimer.take() { loop.cancel(timer) }
+        return reader
+    }
+
+    func takeWriter(_ state: inout State) -> UnsafeContinuation<Wake, Never>? {
+        guard let writer = state.writer else { return nil }
+        state.writer = nil
+        if let timer = state.writeTimer.take() { loop.cancel(timer) }
+        return writer
+    }
+
+    /// For all but TCP: asks for writable edges from now on. One is reported at once if it is there.
+    func armOutput(_ state: inout State) {
+        if let peer { return peer.hub.wakeWhenWritable(self) }
+        guard !state.isOutputArmed, let token = state.token else { return }
+        state.isOutputArmed = true
+        state.descriptor?.modify(on: loop, token, state.events)
+    }
+
+    /// Lets the other connections of the loop go first.
+    func waitForNextTurn() async {
+        await withUnsafeContinuation { continuation in
+            if loop.isCurrent {
+                loop.deferToNextTurn(continuation)
+            } else {
+                continuation.resume()
+            }
+        }
+    }
+
+    // MARK: The end
+
+    /// Notes the error that ended the connection; what was received before it can still be read.
+    func fail(_ state: inout State, _ error: NetworkError) {
+        guard state.failure == nil else { return }
+        state.failure = error
+        state.rare?.broadcast?.post(.failed(error))
+    }
+
+    static let readTag: UInt8 = 0
+    static let writeTag: UInt8 = 1
+    static let discardTag: UInt8 = 2
+    static let closeTag: UInt8 = 3
+    static let idleTag: UInt8 = 4
+}
+
+extension ConnectionCore.State {
+    init(phase: ConnectionCore.Phase, kind: TransportKind) {
+        self.phase = phase
+        // A Unix stream may stop short of its queue's end where descriptors were passed along.
+        distrustsShortReads = kind == .unix
+        isOutputArmed = kind == .tcp
+    }
+
+    var events: ReadyEvents {
+        isOutputArmed ? [.input, .inputEnd, .urgent, .output] : [.input, .inputEnd, .urgent]
+    }
+
+    /// The socket is there, and sends that were accepted go on.
+    var isOpen: Bool { phase == .ready || phase == .closing }
+
+    var owes: Bool { rare.map { !$0.owed.isEmpty } ?? false }
+
+    var orMakeRare: ConnectionCore.Rare {
+        mutating get {
+            if let rare { return rare }
+            let new = ConnectionCore.Rare()
+            rare = new
+            return new
+        }
+    }
+}
+
+/// Which socket carries a connection.
+enum TransportKind: UInt8, Sendable {
+    case tcp, unix
+    /// UDP or Unix datagrams on a socket of its own.
+    case datagram
+    /// One of those who share a UDP listener's socket.
+    case peer
+}
+
+extension Descriptor {
+    fileprivate func register(
+        on loop: EventLoop, _ events: ReadyEvents, _ handler: any EventHandler
+    ) throws(SystemError) -> Token {
+        try loop.register(self, for: events, handler: handler)
+    }
+
+    fileprivate func modify(on loop: EventLoop, _ token: Token, _ events: ReadyEvents) {
+        loop.modify(self, token: token, for: events)
+    }
+}

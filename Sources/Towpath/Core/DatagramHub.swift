@@ -1,0 +1,199 @@
+internal import TowpathReactor
+
+/// The one socket of a UDP listener: deals what arrives to its peers' connections, and makes one for
+/// each new pair of remote and local address.
+final class DatagramHub: EventHandler {
+    private struct State: ~Copyable {
+        var socket: Descriptor?
+        var token: Token?
+        var peers: [DatagramPeer.Key: ConnectionCore] = [:]
+        /// New peers that nobody has accepted yet.
+        var arrivals = Ring<ConnectionCore>()
+        var acceptor: Waiter?
+        var isDraining = false
+        /// Connections that wait until the socket takes more.
+        var writers: [ConnectionCore] = []
+        var isOutputArmed = false
+        var droppedCount = 0
+    }
+
+    /// How many batches are read in one turn of the loop before others go first.
+    private static let batchLimit = 4
+
+    let loop: EventLoop
+    let udp: UDP
+    private let port: UInt16
+    private let state: Locked<State>
+    private let onDrop: @Sendable (Int) -> Void
+
+    /// `onDrop` hears how many datagrams of a turn were dropped for want of room for their peers.
+    init(
+        loop: EventLoop, udp: UDP, socket: consuming Descriptor, port: UInt16,
+        onDrop: @escaping @Sendable (Int) -> Void
+    ) throws(SystemError) {
+        self.loop = loop
+        self.udp = udp
+        self.port = port
+        self.onDrop = onDrop
+        var initial = State()
+        initial.socket = consume socket
+        state = Locked(initial)
+        try state.withLock { state throws(SystemError) in
+            guard let socket = state.socket.take() else { return }
+            state.token = try loop.register(socket, for: [.input], handler: self)
+            state.socket = consume socket
+        }
+    }
+
+    // MARK: The listener's side
+
+    /// The next new peer; nil once the hub drains or is closed, and when the task is cancelled.
+    func next() async -> ConnectionCore? {
+        while !Task.isCancelled {
+            let waiter = Waiter()
+            let (core, isOver) = state.withLock { state -> (ConnectionCore?, Bool) in
+                if let core = state.arrivals.popFirst() { return (core, false) }
+                if state.isDraining || state.token == nil { return (nil, true) }
+                state.acceptor = waiter
+                return (nil, false)
+            }
+            if let core { return core }
+            if isOver { return nil }
+            _ = await waiter.wait(on: loop, until: nil)
+        }
+        return nil
+    }
+
+    /// No new peers from now on; those who are there go on.
+    func drain() {
+        let acceptor = state.withLock { state in
+            state.isDraining = true
+            return state.acceptor.take()
+        }
+        acceptor?.finish(.ready)
+    }
+
+    func close() {
+        let (acceptor, peers) = state.withLock { state in
+            if let socket = state.socket.take(), let token = state.token.take() {
+                loop.deregister(socket, token: token)
+            }
+            return (state.acceptor.take(), Array(state.peers.values))
+        }
+        acceptor?.finish(.ready)
+        for peer in peers { peer.abort() }
+    }
+
+    // MARK: The peers' side
+
+    func withSocket(_ body: (borrowing Descriptor) -> Transfer) -> Transfer {
+        state.withLock { state in state.socket.map { socket, _ in body(socket) } }
+    }
+
+    func wakeWhenWritable(_ core: ConnectionCore) {
+        state.withLock { state in
+            state.writers.append(core)
+            guard !state.isOutputArmed, let token = state.token else { return }
+            state.isOutputArmed = true
+            state.socket.modify(on: loop, token, [.input, .output])
+        }
+    }
+
+    func remove(_ peer: DatagramPeer) {
+        let core = state.withLock { state -> ConnectionCore? in
+            // Its successor may have the same addresses.
+            guard state.peers[peer.key]?.peer === peer else { return nil }
+            return state.peers.removeValue(forKey: peer.key)
+        }
+        withExtendedLifetime(core) {}
+    }
+
+    // MARK: Readiness
+
+    func handle(_ events: ReadyEvents) {
+        if events.isWritable {
+            let writers = state.withLock { state in
+                defer { state.writers = [] }
+                return state.writers
+            }
+            for writer in writers { writer.handle([.output]) }
+        }
+        if events.isReadable { receive() }
+    }
+
+    func deadlineReached(_ tag: UInt8) { receive() }
+
+    private func receive() {
+        let batch = DatagramBatch.current
+        var dropped = 0
+        var mayHaveMore = true
+        for _ in 0..<Self.batchLimit where mayHaveMore {
+            let result = state.withLock { state in
+                state.socket.map { socket, _ in
+                    batch.receive(
+                        from: socket, limit: DatagramBatch.capacity,
+                        maximumSize: udp.maximumReceiveSize)
+                }
+            }
+            switch result {
+            case .done(let count):
+                dropped += deal(batch, count)
+                mayHaveMore = count == DatagramBatch.capacity
+            // An ICMP error of an earlier datagram to some peer: reading clears it, and no datagram
+            // of the others is touched.
+            case .failed: mayHaveMore = true
+            case .wouldBlock: mayHaveMore = false
+            }
+        }
+        if dropped > 0 { onDrop(dropped) }
+        if mayHaveMore { _ = loop.schedule(at: MonotonicClock.now, self, tag: 0) }
+    }
+
+    /// Returns how many datagrams found no room.
+    private func deal(_ batch: DatagramBatch, _ count: Int) -> Int {
+        let now = MonotonicClock.now
+        var dropped = 0
+        for index in 0..<count {
+            let header = batch.header(index)
+            guard let remote = header.remote.compact else { continue }
+            let key = DatagramPeer.Key(remote: remote, local: header.local)
+            guard let core = core(for: key), let peer = core.peer else {
+                dropped += 1
+                continue
+            }
+            let datagrams = Datagram.split(
+                batch.content(index), header, remote: peer.remoteEndpoint,
+                local: peer.localEndpoint)
+            _ = core.deliver(datagrams, limit: udp.queueLimit, now: now)
+        }
+        return dropped
+    }
+
+    private func core(for key: DatagramPeer.Key) -> ConnectionCore? {
+        let (core, isNew, acceptor) = state.withLock { state -> (ConnectionCore?, Bool, Waiter?) in
+            if let core = state.peers[key] { return (core, false, nil) }
+            guard !state.isDraining, state.peers.count < udp.peerLimit else {
+                return (nil, false, nil)
+            }
+            let core = ConnectionCore(
+                loop: loop, peer: DatagramPeer(hub: self, key: key, localPort: port))
+            state.peers[key] = core
+            state.arrivals.append(core)
+            return (core, true, state.acceptor.take())
+        }
+        if isNew, let limit = udp.idleTimeout { core?.watchIdleness(limit) }
+        acceptor?.finish(.ready)
+        return core
+    }
+}
+
+extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
+    fileprivate borrowing func modify(
+        on loop: EventLoop, _ token: Token, _ events: ReadyEvents
+    ) {
+        switch self {
+        case .some(let socket): loop.modify(socket, token: token, for: events)
+        case .none: break
+        }
+    }
+}

@@ -1,0 +1,207 @@
+internal import TowpathReactor
+
+/// Applies options to a socket that is not bound or connected yet.
+struct SocketSetup {
+    let parameters: Parameters
+
+    /// What every socket gets.
+    func apply(_ socket: borrowing Descriptor, _ family: SocketAddress.Family) throws(NetworkError)
+    {
+        let parameters = parameters
+        if let name = parameters.requiredInterface {
+            try option("interface \(name)") { () throws(SystemError) in
+                try socket.bindToInterface(name)
+            }
+        }
+        if let enabled = parameters.addressReuse { try set(socket, .reuseAddress, enabled ? 1 : 0) }
+        if let enabled = parameters.portReuse { try set(socket, .reusePort, enabled ? 1 : 0) }
+        if let mark = parameters.mark { try set(socket, .mark, Int32(bitPattern: mark)) }
+        if let size = parameters.sendBufferSize { try setBuffer(socket, .sendBuffer, size) }
+        if let size = parameters.receiveBufferSize { try setBuffer(socket, .receiveBuffer, size) }
+        switch family {
+        case .ipv4:
+            if let count = parameters.hopLimit { try setHops(socket, .ipTimeToLive, count) }
+            if let serviceClass = parameters.serviceClass {
+                try set(socket, .ipTypeOfService, serviceClass.dscp << 2)
+            }
+        case .ipv6:
+            if let enabled = parameters.ipv6Only { try set(socket, .ipv6Only, enabled ? 1 : 0) }
+            let isDual = parameters.ipv6Only != true
+            if let count = parameters.hopLimit {
+                try setHops(socket, .ipv6Hops, count)
+                if isDual { try setHops(socket, .ipTimeToLive, count) }
+            }
+            if let serviceClass = parameters.serviceClass {
+                try set(socket, .ipv6TrafficClass, serviceClass.dscp << 2)
+                if isDual { try set(socket, .ipTypeOfService, serviceClass.dscp << 2) }
+            }
+        case .unix, .other:
+            try refuseOnUnix("hopLimit", parameters.hopLimit)
+            try refuseOnUnix("serviceClass", parameters.serviceClass)
+            try refuseOnUnix("ipv6Only", parameters.ipv6Only)
+            try refuseOnUnix("requiredInterface", parameters.requiredInterface)
+        }
+        // After the DSCP, which sets the priority too.
+        if let serviceClass = parameters.serviceClass {
+            try set(socket, .priority, serviceClass.priority)
+        }
+    }
+
+    func apply(
+        _ tcp: TCP, to socket: borrowing Descriptor, isListener: Bool
+    ) throws(NetworkError) {
+        try set(socket, .noDelay, tcp.noDelay ?? true ? 1 : 0)
+        if let keepalive = tcp.keepalive {
+            try set(socket, .keepAlive, 1)
+            try set(socket, .keepIdle, Self.seconds(keepalive.idle))
+            if let interval = keepalive.interval {
+                try set(socket, .keepInterval, Self.seconds(interval))
+            }
+            if let count = keepalive.count { try set(socket, .keepCount, Int32(clamping: count)) }
+        }
+        if let limit = tcp.userTimeout {
+            let milliseconds = MonotonicClock.nanoseconds(in: limit) / 1_000_000
+            try set(socket, .userTimeout, Int32(clamping: milliseconds))
+        }
+        if let size = tcp.maximumSegmentSize {
+            try set(socket, .maximumSegment, Int32(clamping: size))
+        }
+        if let size = tcp.notSentLowWaterMark {
+            try set(socket, .notSentLowWater, Int32(clamping: size))
+        }
+        if let enabled = tcp.fastOpen {
+            // On a listener the value is the number of pending fast opens.
+            let pending = isListener ? Int32(clamping: parameters.backlog) : 1
+            try set(socket, isListener ? .fastOpen : .fastOpenConnect, enabled ? pending : 0)
+        }
+    }
+
+    func apply(
+        _ udp: UDP, to socket: borrowing Descriptor, _ family: SocketAddress.Family,
+        isListener: Bool
+    ) throws(NetworkError) {
+        if udp.receiveTime { try set(socket, .timestamps, 1) }
+        switch family {
+        case .ipv4:
+            try set(socket, .ipReceiveTypeOfService, 1)
+            if isListener { try set(socket, .ipPacketInfo, 1) }
+            if udp.noChecksum { try set(socket, .noChecksum, 1) }
+            if let choice = udp.fragmentation { try set(socket, .ipMTUDiscover, choice.rawValue) }
+        case .ipv6:
+            try set(socket, .ipv6ReceiveTrafficClass, 1)
+            if isListener { try set(socket, .ipv6ReceivePacketInfo, 1) }
+            if udp.noChecksum {
+                throw Self.refused("noChecksum", "IPv6 datagrams need a checksum (RFC 8200 §8.1)")
+            }
+            if let choice = udp.fragmentation {
+                try set(socket, .ipv6MTUDiscover, choice.rawValue)
+                if parameters.ipv6Only != true { try set(socket, .ipMTUDiscover, choice.rawValue) }
+            }
+            if parameters.ipv6Only != true { try set(socket, .ipReceiveTypeOfService, 1) }
+        case .unix, .other:
+            if udp.noChecksum { throw Self.refused("noChecksum", "a Unix socket has none") }
+            try refuseOnUnix("fragmentation", udp.fragmentation)
+        }
+    }
+
+    /// An option of TCP on a Unix stream would be ignored: it fails instead.
+    func refuseOptionsOfTCP(_ tcp: TCP) throws(NetworkError) {
+        try refuseOnUnix("noDelay", tcp.noDelay)
+        try refuseOnUnix("keepalive", tcp.keepalive)
+        try refuseOnUnix("userTimeout", tcp.userTimeout)
+        try refuseOnUnix("fastOpen", tcp.fastOpen)
+        try refuseOnUnix("maximumSegmentSize", tcp.maximumSegmentSize)
+        try refuseOnUnix("notSentLowWaterMark", tcp.notSentLowWaterMark)
+        try refuseOnUnix("multipath", tcp.multipath ? true : nil)
+    }
+
+    // MARK: One option
+
+    private func set(
+        _ socket: borrowing Descriptor, _ option: SocketOption, _ value: Int32
+    ) throws(NetworkError) {
+        do throws(SystemError) { try socket.set(option, to: value) } catch {
+            throw Self.refused("\(option.name) = \(value)", error)
+        }
+    }
+
+    private func setHops(
+        _ socket: borrowing Descriptor, _ option: SocketOption, _ count: Int
+    ) throws(NetworkError) {
+        guard (1...255).contains(count) else {
+            throw Self.refused("hopLimit \(count)", "out of range (1 to 255)")
+        }
+        try set(socket, option, Int32(count))
+    }
+
+    /// The kernel cuts a size that is too large without a word; here that is an error.
+    private func setBuffer(
+        _ socket: borrowing Descriptor, _ option: SocketOption, _ size: Int
+    ) throws(NetworkError) {
+        try set(socket, option, Int32(clamping: size))
+        let actual = (try? socket.get(option)) ?? 0
+        guard Int(actual) >= size * 2 else {
+            throw Self.refused(
+                "\(option.name) = \(size)",
+                "the host allows \(actual / 2): raise net.core.wmem_max or net.core.rmem_max")
+        }
+    }
+
+    private func option(
+        _ subject: String, _ body: () throws(SystemError) -> Void
+    ) throws(NetworkError) {
+        do throws(SystemError) { try body() } catch { throw Self.refused(subject, error) }
+    }
+
+    private func refuseOnUnix<Value>(_ name: String, _ value: Value?) throws(NetworkError) {
+        if value != nil { throw Self.refused(name, "a Unix socket has no such option") }
+    }
+
+    private static func seconds(_ duration: Duration) -> Int32 {
+        Int32(clamping: (MonotonicClock.nanoseconds(in: duration) + 999_999_999) / 1_000_000_000)
+    }
+
+    private static func refused(_ subject: String, _ reason: String) -> NetworkError {
+        NetworkError(.optionFailed, .setup, "\(subject): \(reason)")
+    }
+
+    private static func refused(_ subject: String, _ error: SystemError) -> NetworkError {
+        NetworkError(
+            .optionFailed, .setup, "\(subject): the kernel refuses it",
+            cause: .system(errno: error.code, call: error.call))
+    }
+}
+
+extension Parameters.ServiceClass {
+    var dscp: Int32 {
+        switch self {
+        case .bestEffort: 0
+        case .background: 1
+        case .responsiveData: 18
+        case .signaling: 40
+        case .interactiveVideo: 34
+        case .interactiveVoice: 46
+        }
+    }
+
+    var priority: Int32 {
+        switch self {
+        case .bestEffort: 0
+        case .background: 1
+        case .responsiveData: 2
+        case .signaling: 4
+        case .interactiveVideo: 5
+        case .interactiveVoice: 6
+        }
+    }
+}
+
+extension UDP.Fragmentation {
+    var rawValue: Int32 {
+        switch self {
+        case .byPath: PathMTUDiscovery.want.rawValue
+        case .allowed: PathMTUDiscovery.none.rawValue
+        case .prohibited: PathMTUDiscovery.always.rawValue
+        }
+    }
+}

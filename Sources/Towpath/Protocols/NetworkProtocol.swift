@@ -1,0 +1,39 @@
+/// A protocol that can stand on top of a connection's stack; what lies below it is part of it.
+///
+/// The kind decides what a connection can do: a ``StreamProtocol`` has `send` and `receive` of
+/// bytes, a ``DatagramProtocol`` has datagrams. The compiler checks it.
+public protocol NetworkProtocol: Sendable {
+    /// The protocol and everything below it.
+    var stack: ProtocolStack { get }
+}
+
+/// A protocol that carries a stream of bytes in both directions, such as ``TCP``.
+public protocol StreamProtocol: NetworkProtocol {}
+
+/// A protocol that carries datagrams, each whole or not at all, such as ``UDP``.
+public protocol DatagramProtocol: NetworkProtocol {}
+
+/// The protocols of a connection from the transport up, with their options.
+public struct ProtocolStack: Sendable {
+    package enum Transport: Sendable {
+        case tcp(TCP)
+        case udp(UDP)
+    }
+
+    package let transport: Transport
+
+    package init(transport: Transport) { self.transport = transport }
+}
+
+/// Builds a protocol stack from one expression, or from the branches of an `if` of one type.
+@resultBuilder
+public enum ProtocolStackBuilder<Top: NetworkProtocol> {
+    /// The protocol on top.
+    public static func buildExpression(_ top: Top) -> Top { top }
+    /// The protocol on top.
+    public static func buildBlock(_ top: Top) -> Top { top }
+    /// The first branch of an `if`.
+    public static func buildEither(first top: Top) -> Top { top }
+    /// The other branch of an `if`.
+    public static func buildEither(second top: Top) -> Top { top }
+}
