@@ -1,0 +1,94 @@
+import Foundation
+
+/// Everything a work needs to run: the programs, the processors, the options.
+struct Bench {
+    let options: Options
+    let limits: Limits
+    private let ours: Server.Kind
+    private let limit: Server.Kind
+    /// Server first, load second; none when there is but one processor, and nothing is pinned.
+    private let processors: (server: String, load: String)?
+
+    init(options: Options) throws {
+        self.options = options
+        limits = try Limits(building: options.buildFolder ?? Limits.defaultFolder)
+        limit = .limit(command: [limits.echo])
+        switch options.server {
+        case "limit": ours = limit
+        case let path?: ours = .ours(command: [path])
+        case nil:
+            let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            ours = .ours(command: [own])
+        }
+        let allowed = try Self.allowedProcessors()
+        processors = allowed.count < 2 ? nil : (String(allowed[0]), String(allowed[1]))
+        Self.raiseDescriptorLimit()
+    }
+
+    /// One of the two servers.
+    enum Side: CaseIterable { case ours, limit }
+
+    func server(
+        _ side: Side, mode: String, wrapper: [String] = [], environment: [String: String] = [:]
+    ) throws -> Server {
+        try Server(
+            side == .ours ? ours : limit, mode: mode, on: processors?.server, wrapper: wrapper,
+            environment: environment)
+    }
+
+    /// Runs the load against a server and returns the numbers it prints.
+    func load(
+        _ arguments: [String], on server: Server, transport: String = "tcp"
+    ) throws -> [String: Double] {
+        let command =
+            [limits.load] + arguments
+            + ["--port", try server.port(transport), "--pid", String(server.identifier)]
+        let line = try ChildProcess.output(of: pinned(command, to: processors?.load))
+        var numbers: [String: Double] = [:]
+        for field in line.split(whereSeparator: \.isWhitespace) {
+            let parts = field.split(separator: "=")
+            if parts.count == 2, let value = Double(parts[1]) { numbers[String(parts[0])] = value }
+        }
+        return numbers
+    }
+
+    /// Starts a server, hands it to `body`, and stops it on every way out.
+    func withServer<Result>(
+        _ side: Side, mode: String, wrapper: [String] = [], environment: [String: String] = [:],
+        _ body: (Server) throws -> Result
+    ) throws -> Result {
+        let server = try server(side, mode: mode, wrapper: wrapper, environment: environment)
+        let result: Result
+        do {
+            result = try body(server)
+        } catch {
+            try? server.stop()
+            throw error
+        }
+        try server.stop()
+        return result
+    }
+
+    /// The processors this process may use, from a list such as `0-3,8`.
+    private static func allowedProcessors() throws -> [Int] {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let key = "Cpus_allowed_list:"
+        guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else {
+            return []
+        }
+        let list = line.dropFirst(key.count).trimmingCharacters(in: .whitespaces)
+        return list.split(separator: ",").flatMap { range -> [Int] in
+            let bounds = range.split(separator: "-").compactMap { Int($0) }
+            guard let first = bounds.first, let last = bounds.last else { return [] }
+            return Array(first...last)
+        }
+    }
+
+    /// Both servers and the load inherit it; 10,000 connections are more than the usual 1,024.
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+}

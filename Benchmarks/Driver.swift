@@ -1,0 +1,66 @@
+/// Runs what was asked for and prints the table, line by line as it comes.
+struct Driver {
+    let options: Options
+
+    /// A line or two of the table, by name.
+    private struct Entry {
+        let name: String
+        let rows: (Bench) throws -> [Row]
+    }
+
+    init(options: Options) throws {
+        self.options = options
+    }
+
+    /// Whether everything could be run.
+    func run() throws -> Bool {
+        let chosen = entries.filter { options.selects($0.name) }
+        if chosen.isEmpty { throw Options.Usage(message: "nothing has such a name; see --list") }
+        if options.list {
+            for entry in chosen { emit(entry.name) }
+            return true
+        }
+        let bench = try Bench(options: options)
+        emit("CPU time of the server per operation (tcp-stream: per GB), then wall time.")
+        emit("Medians of \(options.pairCount) pairs; ratios of adjacent runs.\n")
+        emit(Row.header.text)
+        var complete = true
+        for entry in chosen {
+            do {
+                for row in try entry.rows(bench) { emit(row.text) }
+            } catch {
+                complete = false
+                emit("\(entry.name): \(error)")
+            }
+        }
+        return complete
+    }
+
+    private var entries: [Entry] {
+        var entries = Work.all.map { work in
+            Entry(name: work.name) { try work.rows(in: $0) }
+        }
+        for count in [1_000, 10_000] {
+            entries.append(
+                Entry(name: Idle.name(memoryOf: count)) {
+                    [try Idle.memoryRow(connections: count, in: $0)]
+                })
+        }
+        for (mode, most) in [("receive", 1.0), ("into", 0)] {
+            entries.append(
+                Entry(name: Instrument.allocations.name(mode: mode)) {
+                    let bar = Bar.value(atMost: most)
+                    return [try Instrument.allocations.row(mode: mode, bar: bar, in: $0)]
+                })
+        }
+        entries.append(Entry(name: Idle.wakeUpsName) { [try Idle.wakeUpsRow(in: $0)] })
+        guard options.callgrind else { return entries }
+        for mode in ["echo", "into", "hop"] {
+            entries.append(
+                Entry(name: Instrument.callgrind.name(mode: mode)) {
+                    [try Instrument.callgrind.row(mode: mode, in: $0)]
+                })
+        }
+        return entries
+    }
+}
