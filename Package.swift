@@ -23,6 +23,9 @@ let package = Package(
         .target(
             name: "Towpath", dependencies: ["TowpathWire", "TowpathReactor"], swiftSettings: strict),
         .executableTarget(name: "echo-listener", dependencies: ["Towpath"], swiftSettings: strict),
+        .executableTarget(
+            name: "Benchmarks", dependencies: ["Towpath"], path: "Benchmarks",
+            exclude: ["Limits", "README.md"], swiftSettings: strict),
         .testTarget(
             name: "TowpathWireTests", dependencies: ["TowpathWire"], swiftSettings: strict),
         .testTarget(

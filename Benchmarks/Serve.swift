@@ -1,4 +1,57 @@
-/// Stands in for Serve.swift.txt until the library is there.
+import Towpath
+
+/// The server that is measured: prints `tcp PORT udp PORT` and serves until it is killed.
 func serve(mode: String) async throws {
-    throw BenchmarkError("there is no server of ours yet: use --server")
+    switch mode {
+    case "echo":
+        let listener = try await streamListener()
+        try await listener.run { connection in try await echoChunks(connection) }
+    case "hop":
+        // Off the loop: what a handler costs that runs where it may block.
+        let listener = try await streamListener()
+        try await listener.run(on: .concurrentExecutor) { connection in
+            try await echoChunks(connection)
+        }
+    case "receive":
+        let listener = try await streamListener()
+        try await listener.run { connection in
+            while let bytes = try await connection.receive(atMost: 65_536) {
+                try await connection.send(bytes)
+            }
+        }
+    case "into":
+        let listener = try await streamListener()
+        try await listener.run { connection in try await echoIntoBuffer(connection) }
+    case "udp":
+        let listener = try await Listener(on: try Endpoint(parsing: "127.0.0.1:0")) { UDP() }
+        emit("tcp 0 udp \(listener.port)")
+        try await listener.run { connection in
+            for try await datagram in connection.messages {
+                try await connection.send(datagram.bytes)
+            }
+        }
+    default:
+        throw Options.Usage(message: "serve what? echo, receive, into, hop or udp")
+    }
+}
+
+private func streamListener() async throws -> Listener<TCP> {
+    let listener = try await Listener(on: try Endpoint(parsing: "127.0.0.1:0")) { TCP() }
+    emit("tcp \(listener.port) udp 0")
+    return listener
+}
+
+private func echoChunks(_ connection: Connection<TCP>) async throws {
+    for try await chunk in connection.chunks { try await connection.send(chunk) }
+}
+
+/// One buffer for as long as the connection lives: no allocation per round trip.
+private func echoIntoBuffer(_ connection: Connection<TCP>) async throws {
+    var buffer = [UInt8](repeating: 0, count: 16_384)
+    while true {
+        var elements = buffer.mutableSpan
+        var bytes = elements.mutableBytes
+        guard let count = try await connection.receive(into: &bytes) else { return }
+        try await connection.send(buffer[..<count])
+    }
 }

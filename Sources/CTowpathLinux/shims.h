@@ -59,7 +59,7 @@ static inline long shim_set_nonblocking_cloexec(int fd) {
     if (!(flags & O_NONBLOCK)) { long r = SHIM_RETRY(fcntl(fd, F_SETFL, (int)flags | O_NONBLOCK)); if (r < 0) return r; }
     return SHIM_RETRY(fcntl(fd, F_SETFD, FD_CLOEXEC));
 }
-static inline long shim_open_read(const char *path) { return SHIM_RETRY(open(path, O_RDONLY | O_CLOEXEC)); }
+static inline long shim_open_read(const char *path) { return SHIM_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); }
 static inline long shim_read(int fd, void *p, size_t n) { return SHIM_RETRY(read(fd, p, n)); }
 static inline long shim_pread(int fd, void *p, size_t n, off_t at) { return SHIM_RETRY(pread(fd, p, n, at)); }
 static inline long shim_file_size(int fd) { struct stat s; long r = SHIM_RETRY(fstat(fd, &s)); return r < 0 ? r : (long)s.st_size; }

@@ -71,9 +71,15 @@ package final class EventLoop: TaskExecutor, Sendable {
     /// Counts the turns; a connection measures its budget by it. Only on the loop's thread.
     package var turn: UInt32 { confined.pointee.turn }
 
-    /// Resumes the continuation in the next turn. Only on the loop's thread.
-    package func deferToNextTurn(_ continuation: UnsafeContinuation<Void, Never>) {
-        confined.pointee.deferred.append(continuation)
+    /// Lets everything else that is ready on the loop go first. Off the loop it returns at once.
+    package func nextTurn() async {
+        await withUnsafeContinuation { continuation in
+            if isCurrent {
+                confined.pointee.deferred.append(continuation)
+            } else {
+                continuation.resume()
+            }
+        }
     }
 
     // MARK: Descriptors

@@ -107,6 +107,10 @@ extension Descriptor {
         return value
     }
 
+    package func isType(_ type: SocketType) throws(SystemError) -> Bool {
+        try get(.type) == type.number
+    }
+
     /// SO_BINDTODEVICE, socket(7).
     package func bindToInterface(_ name: String) throws(SystemError) {
         let bytes = Array(name.utf8)

@@ -39,6 +39,7 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
 
     package static let refused = ECONNREFUSED
     package static let wrongFamily = EAFNOSUPPORT
+    package static let wrongType = EPROTOTYPE
 }
 
 /// The one place where a shim's result (a count, or minus the errno) becomes a thrown error.

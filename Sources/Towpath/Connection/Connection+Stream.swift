@@ -146,3 +146,30 @@ extension Connection where Top: StreamProtocol {
         return TransferReport(information)
     }
 }
+
+extension Connection where Top: StreamProtocol {
+    /// Sends a file's bytes without copying them through the process (sendfile(2)); returns how many
+    /// were sent, when the kernel has taken all of them.
+    ///
+    /// - Parameters:
+    ///   - path: A regular file.
+    ///   - offset: Where in the file to begin.
+    ///   - count: How many bytes to send; nil for the rest of the file. Where the file is shorter, fewer
+    ///     are sent.
+    ///   - timeout: How long the whole may take.
+    ///
+    /// If the caller stops waiting in the middle, or the file cannot be read on, the sending side ends:
+    /// the peer has a part of the file, and nothing can follow it. Throws
+    /// ``NetworkError/Code/systemFailure`` with the errno if the file cannot be opened; nothing is sent
+    /// then.
+    @discardableResult
+    public func sendFile(
+        at path: String, from offset: Int = 0, count: Int? = nil, timeout: Duration? = nil
+    ) async throws -> Int {
+        let core = try liveCore()
+        guard offset >= 0, count ?? 0 >= 0 else {
+            throw NetworkError(.systemFailure, .send, "\(path): a negative offset or count")
+        }
+        return try await core.sendFile(path, from: offset, count: count, timeout: timeout)
+    }
+}

@@ -170,7 +170,7 @@ extension ConnectionCore {
             }
         case .spent:
             right.isHeld = true
-            await waitForNextTurn()
+            await loop.nextTurn()
         case .queued:
             let wake = await waitForTheRight(until: right.deadline)
             guard wake == .ready else { throw Self.error(for: wake) }

@@ -52,7 +52,7 @@ extension ConnectionCore {
                     throw NetworkError.timedOut(.receive, "nothing came in time; receive again")
                 }
             case .spent:
-                await waitForNextTurn()
+                await loop.nextTurn()
             case .notOpen:
                 do { try await open(until: deadline, .receive) } catch {
                     endReceive()

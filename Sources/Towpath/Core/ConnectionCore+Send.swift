@@ -47,7 +47,7 @@ extension ConnectionCore {
                 }
             case .spent:
                 holdsRight = true
-                await waitForNextTurn()
+                await loop.nextTurn()
             case .queued:
                 let wake = await waitForTheRight(until: deadline)
                 guard wake == .ready else { throw Self.error(for: wake) }

@@ -238,17 +238,6 @@ final class ConnectionCore: EventHandler {
         state.descriptor?.modify(on: loop, token, state.events)
     }
 
-    /// Lets the other connections of the loop go first.
-    func waitForNextTurn() async {
-        await withUnsafeContinuation { continuation in
-            if loop.isCurrent {
-                loop.deferToNextTurn(continuation)
-            } else {
-                continuation.resume()
-            }
-        }
-    }
-
     // MARK: The end
 
     /// Notes the error that ended the connection; what was received before it can still be read.

@@ -24,17 +24,16 @@ final class DatagramHub: EventHandler {
     let udp: UDP
     private let port: UInt16
     private let state: Locked<State>
-    private let onDrop: @Sendable (Int) -> Void
+    private let context: ListenerContext
 
-    /// `onDrop` hears how many datagrams of a turn were dropped for want of room for their peers.
     init(
         loop: EventLoop, udp: UDP, socket: consuming Descriptor, port: UInt16,
-        onDrop: @escaping @Sendable (Int) -> Void
+        context: ListenerContext
     ) throws(SystemError) {
         self.loop = loop
         self.udp = udp
         self.port = port
-        self.onDrop = onDrop
+        self.context = context
         var initial = State()
         initial.socket = consume socket
         state = Locked(initial)
@@ -145,7 +144,7 @@ final class DatagramHub: EventHandler {
             case .wouldBlock: mayHaveMore = false
             }
         }
-        if dropped > 0 { onDrop(dropped) }
+        if dropped > 0 { context.post(.datagramsDropped(count: dropped)) }
         if mayHaveMore { _ = loop.schedule(at: MonotonicClock.now, self, tag: 0) }
     }
 
@@ -172,7 +171,9 @@ final class DatagramHub: EventHandler {
     private func core(for key: DatagramPeer.Key) -> ConnectionCore? {
         let (core, isNew, acceptor) = state.withLock { state -> (ConnectionCore?, Bool, Waiter?) in
             if let core = state.peers[key] { return (core, false, nil) }
-            guard !state.isDraining, state.peers.count < udp.peerLimit else {
+            guard !state.isDraining, state.peers.count < udp.peerLimit,
+                context.gate.hasRoom(beside: state.arrivals.count)
+            else {
                 return (nil, false, nil)
             }
             let core = ConnectionCore(

@@ -1,0 +1,72 @@
+internal import TowpathReactor
+
+/// Connections that are not opened to an endpoint: adopted descriptors and joined pairs.
+extension Connection {
+    /// Takes over a connected socket that something else made.
+    ///
+    /// The descriptor belongs to the connection from then on, also if this throws; it becomes
+    /// non-blocking and close-on-exec. Throws ``NetworkError/Code/invalidEndpoint`` if it is no
+    /// connected socket of the stack's type. The stack's options are not applied.
+    public convenience init(
+        adopting descriptor: Int32, @ProtocolStackBuilder<Top> _ stack: () -> Top
+    ) throws(NetworkError) {
+        let transport = stack().stack.transport
+        do throws(SystemError) {
+            let socket = try Descriptor(adopting: descriptor)
+            guard try socket.isType(transport.socketType) else {
+                throw SystemError(SystemError.wrongType, "getsockopt(SO_TYPE)")
+            }
+            try self.init(socket, transport)
+        } catch {
+            throw NetworkError(
+                .invalidEndpoint, .setup,
+                "descriptor \(descriptor) is no connected socket of the stack's type",
+                cause: .system(errno: error.code, call: error.call))
+        }
+    }
+
+    convenience init(
+        _ socket: consuming Descriptor, _ transport: ProtocolStack.Transport
+    ) throws(SystemError) {
+        let remote = try socket.remoteAddress()
+        let kind: TransportKind =
+            switch (transport, remote.family) {
+            case (.udp, _): .datagram
+            case (.tcp, .unix): .unix
+            case (.tcp, _): .tcp
+            }
+        self.init(
+            try ConnectionCore(
+                loop: EventLoopGroup.shared.nearest(), kind: kind, descriptor: socket,
+                remote: remote.compact))
+    }
+
+    static func makePair(
+        _ transport: ProtocolStack.Transport
+    ) throws(NetworkError) -> (Connection, Connection) {
+        do throws(SystemError) {
+            let (left, right) = try Descriptor.pair(transport.socketType)
+            let rightSocket = Descriptor(owning: right)
+            let first = try Connection(Descriptor(owning: left), transport)
+            return (first, try Connection(rightSocket, transport))
+        } catch {
+            throw NetworkError(error, .setup, "no socket pair")
+        }
+    }
+}
+
+extension Connection where Top == TCP {
+    /// Two streams joined with each other inside the process (socketpair(2)), for tests and for tasks
+    /// that talk in bytes.
+    public static func pair() throws(NetworkError) -> (Connection<TCP>, Connection<TCP>) {
+        try makePair(.tcp(TCP()))
+    }
+}
+
+extension Connection where Top == UDP {
+    /// Two datagram connections joined with each other inside the process (socketpair(2)). Unlike UDP
+    /// they lose nothing and keep the order.
+    public static func datagramPair() throws(NetworkError) -> (Connection<UDP>, Connection<UDP>) {
+        try makePair(.udp(UDP()))
+    }
+}

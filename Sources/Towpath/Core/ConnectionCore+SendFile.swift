@@ -1,0 +1,81 @@
+internal import TowpathReactor
+
+/// Sending files.
+extension ConnectionCore {
+    /// So much goes out before the caller's cancellation is looked at again.
+    private static let pieceSize = 1_048_576
+
+    /// Returns how many bytes were sent; fewer than asked for where the file is shorter.
+    func sendFile(
+        _ path: String, from start: Int, count: Int?, timeout: Duration?
+    ) async throws -> Int {
+        if Task.isCancelled { throw CancellationError() }
+        let deadline = timeout.map(MonotonicClock.deadline)
+        try await open(until: deadline, .send)
+        if case .failed(let error) = state.withLock({ refusal(&$0, holdsRight: false) }) {
+            throw error
+        }
+        let wake = await waitForTheRight(until: deadline)
+        guard wake == .ready else { throw Self.error(for: wake) }
+        var sent = 0
+        do {
+            let transfer = try await beginTransfer(path)
+            let end = start + max(0, min(count ?? .max, transfer.size - start))
+            while start + sent < end {
+                if Task.isCancelled { throw CancellationError() }
+                let size = min(end - start - sent, Self.pieceSize)
+                let written = try await send(transfer, from: start + sent, count: size, deadline)
+                // The file became shorter meanwhile.
+                if written == 0 { break }
+                sent += written
+            }
+            endSending()
+            return sent
+        } catch {
+            // The peer has a part of the file, and nobody keeps the rest: nothing can follow it.
+            if sent > 0 { state.withLock { $0.outputFinished = true } }
+            endSending()
+            throw error
+        }
+    }
+
+    private func beginTransfer(_ path: String) async throws -> FileTransfer {
+        let opened = try await BlockingPool.shared.run { [self] in
+            Result<FileTransfer, NetworkError> { () throws(NetworkError) in
+                try onSocket(.send) { socket throws(SystemError) in
+                    try FileTransfer.open(path, to: socket)
+                }
+            }
+        }
+        do { return try opened.get() } catch {
+            throw NetworkError(error.code, .send, "\(path): \(error.message)", cause: error.cause)
+        }
+    }
+
+    private func send(
+        _ transfer: FileTransfer, from offset: Int, count: Int, _ deadline: UInt64?
+    ) async throws -> Int {
+        while true {
+            let failure = state.withLock { state -> NetworkError? in
+                // Set by the next edge, which may come before the call below returns.
+                state.isWritable = false
+                return state.isOpen ? state.failure : state.failure ?? .closed(.send)
+            }
+            if let failure { throw failure }
+            switch try await BlockingPool.shared.run({ transfer.send(from: offset, count: count) })
+            {
+            case .done(let written):
+                state.withLock { $0.isWritable = true }
+                return written
+            case .wouldBlock:
+                let wake = await parkWriter(until: deadline)
+                guard wake == .ready else { throw Self.error(for: wake) }
+            case .failed(let code):
+                let error = NetworkError(SystemError(code, "sendfile"), .send, "file not sent")
+                state.withLock { fail(&$0, error) }
+                deliverStates()
+                throw error
+            }
+        }
+    }
+}

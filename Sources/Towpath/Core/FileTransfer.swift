@@ -1,0 +1,27 @@
+internal import TowpathReactor
+
+/// A file on its way into a socket: sendfile(2), from the page cache without passing user space.
+///
+/// It runs on the blocking pool, since it reads disks and can raise SIGPIPE. The socket is a duplicate:
+/// the connection may be closed while a thread uses it.
+final class FileTransfer: Sendable {
+    let size: Int
+    private let file: Descriptor
+    private let socket: Descriptor
+
+    private init(_ path: String, socket: consuming Descriptor) throws(SystemError) {
+        self.socket = socket
+        file = try .openFile(path)
+        size = try file.fileSize()
+    }
+
+    static func open(
+        _ path: String, to socket: borrowing Descriptor
+    ) throws(SystemError) -> FileTransfer {
+        try FileTransfer(path, socket: try socket.duplicate())
+    }
+
+    func send(from offset: Int, count: Int) -> Transfer {
+        socket.sendFile(file, from: offset, count: count)
+    }
+}

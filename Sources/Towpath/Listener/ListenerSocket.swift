@@ -1,0 +1,130 @@
+internal import TowpathReactor
+
+/// The socket of a listener, bound and listening.
+struct ListenerSocket: ~Copyable {
+    let descriptor: Descriptor
+    /// The file of a Unix listener, if it made one.
+    let file: UnixSocketFile?
+
+    static func bind(
+        _ endpoint: Endpoint, _ parameters: Parameters, _ transport: ProtocolStack.Transport
+    ) throws(NetworkError) -> ListenerSocket {
+        guard let address = SocketAddress(endpoint) else {
+            throw NetworkError(
+                .invalidEndpoint, .listen,
+                "\(endpoint): a listener is bound to an address of this host, not to a name")
+        }
+        guard parameters.localEndpoint == nil else {
+            throw NetworkError(
+                .optionFailed, .setup, "localEndpoint: a listener is bound to its own endpoint")
+        }
+        let family = address.family
+        let socket = try make(family, parameters, transport)
+        do throws(SystemError) {
+            var file: UnixSocketFile?
+            if case .unix(let path) = endpoint {
+                file = try UnixSocketFile(
+                    binding: socket, to: address, path: path, mode: parameters.unixSocketMode)
+            } else {
+                try socket.bind(to: address)
+            }
+            if case .tcp = transport {
+                try socket.listen(backlog: Int32(clamping: parameters.backlog))
+            }
+            return ListenerSocket(descriptor: socket, file: file)
+        } catch {
+            throw NetworkError(error, .listen, "cannot listen on \(endpoint)")
+        }
+    }
+
+    private static func make(
+        _ family: SocketAddress.Family, _ parameters: Parameters,
+        _ transport: ProtocolStack.Transport
+    ) throws(NetworkError) -> Descriptor {
+        var parameters = parameters
+        let socket: Descriptor
+        switch transport {
+        case .tcp(let tcp):
+            // Connections of an earlier run may linger in TIME-WAIT.
+            if family != .unix { parameters.addressReuse = parameters.addressReuse ?? true }
+            socket = try make(family, .stream, multipath: tcp.multipath)
+        case .udp:
+            guard family != .unix else {
+                throw NetworkError(
+                    .notSupported, .listen, "Unix datagrams have no listener: use a connection")
+            }
+            socket = try make(family, .datagram, multipath: false)
+        }
+        // Explicit, since net.ipv6.bindv6only decides otherwise.
+        if family == .ipv6 { parameters.ipv6Only = parameters.ipv6Only ?? false }
+        try apply(parameters, transport, to: socket, family)
+        return socket
+    }
+
+    private static func make(
+        _ family: SocketAddress.Family, _ type: Descriptor.SocketType, multipath: Bool
+    ) throws(NetworkError) -> Descriptor {
+        do throws(SystemError) {
+            return try .socket(family, type, multipath: multipath && family != .unix)
+        } catch {
+            throw NetworkError(error, .listen, "no socket")
+        }
+    }
+
+    private static func apply(
+        _ parameters: Parameters, _ transport: ProtocolStack.Transport,
+        to socket: borrowing Descriptor, _ family: SocketAddress.Family
+    ) throws(NetworkError) {
+        let setup = SocketSetup(parameters: parameters)
+        try setup.apply(socket, family)
+        switch transport {
+        case .tcp(let tcp):
+            if family == .unix {
+                try setup.refuseOptionsOfTCP(tcp)
+            } else {
+                try setup.apply(tcp, to: socket, isListener: true)
+            }
+        case .udp(let udp):
+            try setup.apply(udp, to: socket, family, isListener: true)
+        }
+    }
+
+    static func adopt(
+        _ number: Int32, _ parameters: Parameters, _ transport: ProtocolStack.Transport
+    ) throws(NetworkError) -> ListenerSocket {
+        let socket = try adopt(number)
+        let family: SocketAddress.Family
+        let isUsable: Bool
+        do throws(SystemError) {
+            family = try socket.localAddress().family
+            let isListening = try socket.get(.isListening) != 0
+            isUsable =
+                try socket.isType(transport.socketType)
+                && (isListening || transport.socketType == .datagram)
+        } catch {
+            throw NetworkError(error, .listen, "descriptor \(number) is no socket")
+        }
+        guard isUsable else {
+            throw NetworkError(
+                .invalidEndpoint, .listen,
+                "descriptor \(number) is no listening socket of the stack's type")
+        }
+        try apply(parameters, transport, to: socket, family)
+        return ListenerSocket(descriptor: socket, file: nil)
+    }
+
+    private static func adopt(_ number: Int32) throws(NetworkError) -> Descriptor {
+        do throws(SystemError) { return try Descriptor(adopting: number) } catch {
+            throw NetworkError(error, .listen, "descriptor \(number) cannot be used")
+        }
+    }
+}
+
+extension ProtocolStack.Transport {
+    var socketType: Descriptor.SocketType {
+        switch self {
+        case .tcp: .stream
+        case .udp: .datagram
+        }
+    }
+}
