@@ -13,9 +13,16 @@ package final class EventLoop: TaskExecutor, Sendable {
         var jobs = Ring<UnownedJob>()
         /// Continuations whose connection has spent its budget for this turn.
         var deferred: [UnsafeContinuation<Void, Never>] = []
-        var ready: [(handler: any EventHandler, events: ReadyEvents)] = []
+        /// The handlers of one `epoll_wait`, in the order of its events.
+        let ready = UnsafeMutableBufferPointer<(any EventHandler)?>.allocate(
+            capacity: EventLoop.eventLimit)
         var turn: UInt32 = 0
+
+        init() { ready.initialize(repeating: nil) }
     }
+
+    /// How many events one turn takes from the kernel.
+    private static let eventLimit = 256
 
     private struct Deadline {
         let handler: any EventHandler
@@ -27,6 +34,10 @@ package final class EventLoop: TaskExecutor, Sendable {
     private let registry = Locked(Registry<any EventHandler>())
     private let timers = Locked(TimerHeap<Deadline>())
     private let remoteJobs = Locked([UnownedJob]())
+    /// Whether the list above holds anything, to be read without its lock.
+    private let hasRemoteJobs = Atomic(false)
+    /// The first deadline, `.max` for none, to be read without the timers' lock.
+    private let nextDeadline = Atomic<UInt64>(.max)
     private let isSleeping = Atomic(false)
     private let isStopping = Atomic(false)
     /// When the turn in progress began, 0 while the loop waits; kept only while somebody watches.
@@ -49,6 +60,8 @@ package final class EventLoop: TaskExecutor, Sendable {
     }
 
     deinit {
+        confined.pointee.ready.deinitialize()
+        confined.pointee.ready.deallocate()
         confined.deinitialize(count: 1)
         confined.deallocate()
     }
@@ -63,7 +76,10 @@ package final class EventLoop: TaskExecutor, Sendable {
         if isCurrent {
             confined.pointee.jobs.append(job)
         } else {
-            remoteJobs.withLock { $0.append(job) }
+            remoteJobs.withLock { jobs in
+                jobs.append(job)
+                hasRemoteJobs.store(true, ordering: .sequentiallyConsistent)
+            }
             wake()
         }
     }
@@ -130,16 +146,27 @@ package final class EventLoop: TaskExecutor, Sendable {
         at deadline: UInt64, _ handler: any EventHandler, tag: UInt8
     ) -> TimerID {
         let (timer, isFirst) = timers.withLock { timers in
-            let isFirst = timers.next.map { deadline < $0 } ?? true
-            return (timers.schedule(Deadline(handler: handler, tag: tag), at: deadline), isFirst)
+            let timer = timers.schedule(Deadline(handler: handler, tag: tag), at: deadline)
+            let isFirst = deadline < nextDeadline.load(ordering: .relaxed)
+            note(timers.next)
+            return (timer, isFirst)
         }
         if isFirst, !isCurrent { wake() }
         return timer
     }
 
     package func cancel(_ timer: TimerID) {
-        let deadline = timers.withLock { $0.cancel(timer) }
+        let deadline = timers.withLock { timers in
+            let deadline = timers.cancel(timer)
+            note(timers.next)
+            return deadline
+        }
         withExtendedLifetime(deadline) {}
+    }
+
+    /// With the timers' lock held.
+    private func note(_ next: UInt64?) {
+        nextDeadline.store(next ?? .max, ordering: .sequentiallyConsistent)
     }
 
     package var timerCount: Int { timers.withLock { $0.count } }
@@ -161,7 +188,7 @@ package final class EventLoop: TaskExecutor, Sendable {
     }
 
     private func run() {
-        let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
+        let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: Self.eventLimit)
         defer { events.deallocate() }
         let executor = asUnownedTaskExecutor()
         while !isStopping.load(ordering: .relaxed) {
@@ -206,7 +233,8 @@ package final class EventLoop: TaskExecutor, Sendable {
 
     /// Rounded up: a timeout of 0.4 ms must not become a busy loop of zeros.
     private func millisecondsToNextDeadline() -> Int32 {
-        guard let next = timers.withLock({ $0.next }) else { return -1 }
+        let next = nextDeadline.load(ordering: .sequentiallyConsistent)
+        guard next != .max else { return -1 }
         let now = MonotonicClock.now
         guard next > now else { return 0 }
         return Int32(min((next - now) / 1_000_000 + 1, UInt64(Int32.max)))
@@ -214,35 +242,34 @@ package final class EventLoop: TaskExecutor, Sendable {
 
     private func dispatch(_ events: UnsafeBufferPointer<epoll_event>) {
         guard let first = events.baseAddress else { return }
+        let ready = confined.pointee.ready
         // Resolved in one go: the handlers take the registry's lock themselves.
         registry.withLock { registry in
             for index in events.indices {
-                let token = Token(rawValue: shim_epoll_token(first + index))
-                if let handler = registry[token] {
-                    confined.pointee.ready.append(
-                        (handler, ReadyEvents(rawValue: first[index].events)))
-                }
+                ready[index] = registry[Token(rawValue: shim_epoll_token(first + index))]
             }
         }
-        for index in confined.pointee.ready.indices {
-            let (handler, events) = confined.pointee.ready[index]
-            handler.handle(events)
+        for index in events.indices {
+            ready[index].take()?.handle(ReadyEvents(rawValue: first[index].events))
         }
-        confined.pointee.ready.removeAll(keepingCapacity: true)
     }
 
     private func fireDeadlines() {
-        guard let next = timers.withLock({ $0.next }) else { return }
+        guard nextDeadline.load(ordering: .relaxed) != .max else { return }
         let now = MonotonicClock.now
-        guard next <= now else { return }
-        while let deadline = timers.withLock({ $0.popExpired(now: now) }) {
+        while let deadline = timers.withLock({ timers in
+            let deadline = timers.popExpired(now: now)
+            note(timers.next)
+            return deadline
+        }) {
             deadline.handler.deadlineReached(deadline.tag)
         }
     }
 
     private func takeRemoteJobs() {
+        guard hasRemoteJobs.load(ordering: .relaxed) else { return }
         remoteJobs.withLock { remote in
-            guard !remote.isEmpty else { return }
+            hasRemoteJobs.store(false, ordering: .relaxed)
             for job in remote { confined.pointee.jobs.append(job) }
             remote.removeAll(keepingCapacity: true)
         }

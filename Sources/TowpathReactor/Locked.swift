@@ -1,4 +1,4 @@
-package import CTowpathLinux
+public import CTowpathLinux
 
 /// A value behind a pthread mutex.
 ///
@@ -8,9 +8,12 @@ package import CTowpathLinux
 /// Nothing that enters the Swift runtime (resuming a continuation, yielding to a stream, making a
 /// task) may run in `withLock`: the runtime calls cancellation handlers while it holds the task's
 /// own lock, and those take this one.
-package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+///
+/// Public, though no product exports this module: `@inlinable` has no effect on `package`
+/// declarations, and the unspecialized copy costs 1,600 instructions a round trip.
+public struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     /// The mutex stands in front, so that one allocation holds both and neither moves.
-    @usableFromInline package struct Storage: ~Copyable {
+    @usableFromInline struct Storage: ~Copyable {
         @usableFromInline var mutex = pthread_mutex_t()
         @usableFromInline var value: Value
 
@@ -19,7 +22,8 @@ package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
 
     @usableFromInline let storage: UnsafeMutablePointer<Storage>
 
-    package init(_ value: consuming sending Value) {
+    /// Puts the value behind a lock.
+    public init(_ value: consuming sending Value) {
         storage = .allocate(capacity: 1)
         storage.initialize(to: Storage(value))
         pthread_mutex_init(&storage.pointee.mutex, nil)
@@ -31,8 +35,8 @@ package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         storage.deallocate()
     }
 
-    /// Inlinable, since an unspecialized copy would cost more than the lock itself.
-    @inlinable package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    /// Runs `body` with the lock held.
+    @inlinable public borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         pthread_mutex_lock(&storage.pointee.mutex)

@@ -90,8 +90,10 @@ extension Connection where Top: StreamProtocol {
     /// ``NetworkError/Code/outputFinished`` after ``finish(timeout:)``.
     public func send(_ bytes: [UInt8], timeout: Duration? = nil) async throws {
         let core = try liveCore()
+        var sent = 0
+        if try bytes.withUnsafeBytes({ try core.sendAtOnce($0, &sent) }) { return }
         try await core.send(
-            count: bytes.count, timeout: timeout,
+            count: bytes.count, sent: sent, timeout: timeout,
             write: { socket, offset in
                 bytes.withUnsafeBytes { socket.send(.init(rebasing: $0[offset...])) }
             }, rest: { bytes[$0...] })
@@ -100,8 +102,10 @@ extension Connection where Top: StreamProtocol {
     /// Sends bytes from memory that the caller keeps.
     public func send(_ bytes: borrowing RawSpan, timeout: Duration? = nil) async throws {
         let core = try liveCore()
+        var sent = 0
+        if try bytes.withUnsafeBytes({ try core.sendAtOnce($0, &sent) }) { return }
         try await core.send(
-            count: bytes.byteCount, timeout: timeout,
+            count: bytes.byteCount, sent: sent, timeout: timeout,
             write: { socket, offset in
                 bytes.withUnsafeBytes { socket.send(.init(rebasing: $0[offset...])) }
             }, rest: { offset in bytes.withUnsafeBytes { Array($0[offset...])[...] } })

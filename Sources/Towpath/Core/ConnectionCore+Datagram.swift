@@ -251,7 +251,7 @@ extension Datagram {
         return stride(from: 0, to: max(1, content.count), by: size).map { start in
             let end = min(start + size, content.count)
             return Datagram(
-                bytes: Array(content[start..<end]),
+                bytes: [UInt8](copying: .init(rebasing: content[start..<end])),
                 isTruncated: header.isTruncated && end == content.count, remoteEndpoint: remote,
                 localEndpoint: local, ecn: ECN(rawValue: header.trafficClass & 3) ?? .notCapable,
                 receiveTime: header.receiveTime.map { .nanoseconds($0) })

@@ -42,7 +42,11 @@ extension ConnectionCore {
                 deliverStates()
                 throw error
             case .blocked:
-                switch await parkReader(until: deadline) {
+                let wake =
+                    isOwnedByCurrentTask
+                    ? await withUnsafeContinuation { installReader($0, deadline) }
+                    : await parkReader(until: deadline)
+                switch wake {
                 case .ready: break
                 case .cancelled:
                     endReceive()
@@ -80,7 +84,7 @@ extension ConnectionCore {
         let scratch = Self.scratch(maximum)
         switch read(&state, into: scratch) {
         case .done(0): return .done(nil)
-        case .done(let count): return .done(Array(scratch[..<count]))
+        case .done(let count): return .done([UInt8](copying: .init(rebasing: scratch[..<count])))
         case .failed(let error): return .failed(error)
         case .blocked: return .blocked
         case .spent: return .spent
@@ -217,6 +221,16 @@ extension ConnectionCore.Step {
         case .blocked: .blocked
         case .spent: .spent
         case .notOpen: .notOpen
+        }
+    }
+}
+
+extension [UInt8] {
+    /// The generic initializers copy a buffer's slice byte by byte.
+    init(copying bytes: UnsafeRawBufferPointer) {
+        self.init(unsafeUninitializedCapacity: bytes.count) { target, count in
+            UnsafeMutableRawBufferPointer(target).copyMemory(from: bytes)
+            count = bytes.count
         }
     }
 }

@@ -16,16 +16,34 @@ extension ConnectionCore {
         case notOpen
     }
 
-    /// Sends `count` bytes. `write` hands the kernel what lies behind an offset; `rest` copies it,
-    /// which is needed only if the caller stops waiting in the middle.
+    /// Sends bytes if the kernel takes them all now; otherwise `sent` tells how many it took, and
+    /// `send` goes on from there.
+    func sendAtOnce(_ bytes: UnsafeRawBufferPointer, _ sent: inout Int) throws -> Bool {
+        if Task.isCancelled { throw CancellationError() }
+        return state.withLock { state in
+            guard state.phase == .ready, state.isWritable, !state.isSending, !state.outputFinished,
+                !state.owes, state.failure == nil, !state.budget.isSpent(on: loop),
+                case .done(let count) = state.descriptor.send(bytes)
+            else { return false }
+            state.budget.spend(count)
+            sent = count
+            if count == bytes.count { return true }
+            state.isSending = true
+            return false
+        }
+    }
+
+    /// Sends `count` bytes, of which `sendAtOnce` has sent some. `write` hands the kernel what lies
+    /// behind an offset; `rest` copies it, which is needed only if the caller stops waiting in the
+    /// middle.
     func send(
-        count: Int, timeout: Duration?,
+        count: Int, sent: Int = 0, timeout: Duration?,
         write: (borrowing Descriptor, Int) -> Transfer, rest: (Int) -> ArraySlice<UInt8>
     ) async throws {
-        if Task.isCancelled { throw CancellationError() }
+        if sent == 0, Task.isCancelled { throw CancellationError() }
         let deadline = timeout.map(MonotonicClock.deadline)
-        var offset = 0
-        var holdsRight = false
+        var offset = sent
+        var holdsRight = sent > 0
         while true {
             let step = state.withLock { state in
                 attempt(&state, count: count, offset: &offset, holdsRight: holdsRight, write)
@@ -234,6 +252,13 @@ extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
     ) -> Transfer {
         switch self {
         case .some(let descriptor): call(descriptor, offset)
+        case .none: .wouldBlock
+        }
+    }
+
+    fileprivate borrowing func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
+        switch self {
+        case .some(let descriptor): descriptor.send(bytes)
         case .none: .wouldBlock
         }
     }

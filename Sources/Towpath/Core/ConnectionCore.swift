@@ -85,6 +85,8 @@ final class ConnectionCore: EventHandler {
     let plan: ConnectionPlan?
     /// The socket that this peer of a UDP listener shares with the others.
     let peer: DatagramPeer?
+    /// See `withOwner`. Written before a second task can know of the connection, then only read.
+    private nonisolated(unsafe) var owner: UInt = 0
     let state: Locked<State>
 
     /// A client's connection, not opened yet.
@@ -129,18 +131,30 @@ final class ConnectionCore: EventHandler {
     // MARK: Readiness, on the loop's thread
 
     func handle(_ events: ReadyEvents) {
-        let (wakeups, isClosing) = state.withLock { state in
-            var wakeups = Wakeups()
+        var reader: UnsafeContinuation<Wake, Never>?
+        var writer: UnsafeContinuation<Wake, Never>?
+        let isPlain = state.withLock { state in
             if events.marksInput { state.distrustsShortReads = true }
             if events.isReadable {
                 state.isReadable = true
-                wakeups.reader = takeReader(&state)
+                reader = takeReader(&state)
             }
             if events.isWritable {
                 state.isWritable = true
-                wakeups.writer = takeWriter(&state)
-                flushOwed(&state, &wakeups)
+                writer = takeWriter(&state)
             }
+            return state.rare == nil
+        }
+        reader?.resume(returning: .ready)
+        writer?.resume(returning: .ready)
+        if !isPlain { handleRare() }
+    }
+
+    /// Sends what is owed and goes on with closing.
+    private func handleRare() {
+        let (wakeups, isClosing) = state.withLock { state in
+            var wakeups = Wakeups()
+            flushOwed(&state, &wakeups)
             return (wakeups, state.phase == .closing)
         }
         wake(wakeups)
@@ -176,20 +190,7 @@ final class ConnectionCore: EventHandler {
     /// Parks the receive in progress until there may be something to read.
     func parkReader(until deadline: UInt64?) async -> Wake {
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let wake = state.withLock { state -> Wake? in
-                    // Again under the lock: the edge may have come since the last look, and the
-                    // cancellation handler may have run before there was anybody to wake.
-                    if Task.isCancelled { return .cancelled }
-                    if state.isReadable || state.phase != .ready { return .ready }
-                    state.reader = continuation
-                    if let deadline {
-                        state.readTimer = loop.schedule(at: deadline, self, tag: Self.readTag)
-                    }
-                    return nil
-                }
-                if let wake { continuation.resume(returning: wake) }
-            }
+            await withUnsafeContinuation { installReader($0, deadline) }
         } onCancel: {
             state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
         }
@@ -198,21 +199,59 @@ final class ConnectionCore: EventHandler {
     /// Parks the send in progress until the kernel may take more.
     func parkWriter(until deadline: UInt64?) async -> Wake {
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let wake = state.withLock { state -> Wake? in
-                    if Task.isCancelled { return .cancelled }
-                    if state.isWritable || !state.isOpen { return .ready }
-                    state.writer = continuation
-                    armOutput(&state)
-                    if let deadline {
-                        state.writeTimer = loop.schedule(at: deadline, self, tag: Self.writeTag)
-                    }
-                    return nil
-                }
-                if let wake { continuation.resume(returning: wake) }
-            }
+            await withUnsafeContinuation { installWriter($0, deadline) }
         } onCancel: {
             state.withLock { takeWriter(&$0) }?.resume(returning: .cancelled)
+        }
+    }
+
+    func installReader(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64?) {
+        let wake = state.withLock { state -> Wake? in
+            // Again under the lock: the edge may have come since the last look, and the cancellation
+            // handler may have run before there was anybody to wake.
+            if Task.isCancelled { return .cancelled }
+            if state.isReadable || state.phase != .ready { return .ready }
+            state.reader = continuation
+            if let deadline {
+                state.readTimer = loop.schedule(at: deadline, self, tag: Self.readTag)
+            }
+            return nil
+        }
+        if let wake { continuation.resume(returning: wake) }
+    }
+
+    private func installWriter(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64?) {
+        let wake = state.withLock { state -> Wake? in
+            if Task.isCancelled { return .cancelled }
+            if state.isWritable || !state.isOpen { return .ready }
+            state.writer = continuation
+            armOutput(&state)
+            if let deadline {
+                state.writeTimer = loop.schedule(at: deadline, self, tag: Self.writeTag)
+            }
+            return nil
+        }
+        if let wake { continuation.resume(returning: wake) }
+    }
+
+    // MARK: The owner
+
+    /// The current task, as a number to compare.
+    private static var currentTask: UInt {
+        withUnsafeCurrentTask { unsafeBitCast($0, to: UInt.self) }
+    }
+
+    /// Whether the current task is the one whose cancellation `withOwner` looks after.
+    var isOwnedByCurrentTask: Bool { owner != 0 && owner == Self.currentTask }
+
+    /// Runs a listener's handler with one cancellation handler for all the times it parks in a receive,
+    /// which saves making one for each. To be called once, before anybody else knows the connection.
+    func withOwner(_ body: () async throws -> Void) async throws {
+        owner = Self.currentTask
+        try await withTaskCancellationHandler {
+            try await body()
+        } onCancel: {
+            state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
         }
     }
 

@@ -161,10 +161,9 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             while let core = try await nextCore() {
                 let preference: any TaskExecutor =
                     executor == .eventLoop ? core.loop : globalConcurrentExecutor
-                let connection = Connection<Top>(core, listener: context)
                 context.gate.enter()
                 group.addTask(executorPreference: preference) {
-                    await self.serve(connection, handler)
+                    await self.serve(core, handler)
                 }
             }
             return nil
@@ -185,11 +184,11 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     }
 
     private func serve(
-        _ connection: Connection<Top>,
-        _ handler: @Sendable (Connection<Top>) async throws -> Void
+        _ core: ConnectionCore, _ handler: @Sendable (Connection<Top>) async throws -> Void
     ) async {
+        let connection = Connection<Top>(core, listener: context)
         do {
-            try await handler(connection)
+            try await core.withOwner { try await handler(connection) }
             await connection.close()
         } catch {
             let remote = connection.remoteEndpoint
