@@ -4,8 +4,9 @@ internal import CTowpathLinux
 package enum MonotonicClock {
     package static var now: UInt64 { shim_now() }
 
-    /// Saturates: a duration of centuries is never, a negative one is now.
-    package static func deadline(after duration: Duration) -> UInt64 {
+    /// `.max`, which is never, for nil and for centuries; now for a negative duration.
+    package static func deadline(after duration: Duration?) -> UInt64 {
+        guard let duration else { return .max }
         let (sum, overflow) = now.addingReportingOverflow(nanoseconds(in: duration))
         return overflow ? .max : sum
     }

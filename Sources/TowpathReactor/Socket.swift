@@ -132,6 +132,13 @@ package enum Accepted: ~Copyable {
     case exhausted(Int32)
     case failed(Int32)
 
+    package var isNone: Bool {
+        switch self {
+        case .none: true
+        default: false
+        }
+    }
+
     /// Sorts the errors of accept(2): the connection's own, those of the host, and those that end
     /// the listener.
     package static func failure(_ code: Int32) -> Accepted {

@@ -87,7 +87,7 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     /// ``NetworkError/Code/timedOut``. Cancelling the call, or its own timeout, does not end the
     /// opening, which others may wait for.
     public func start(timeout: Duration? = nil) async throws {
-        try await liveCore().open(until: timeout.map(MonotonicClock.deadline), .connect)
+        try await liveCore().open(until: MonotonicClock.deadline(after: timeout), .connect)
     }
 
     /// Sends what is owed, ends both directions and waits until that is done, for at most 2 s.

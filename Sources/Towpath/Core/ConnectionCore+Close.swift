@@ -43,7 +43,7 @@ extension ConnectionCore {
         wake(wakeups)
         guard mustWait else { return }
         continueClosing()
-        if await waiter.wait(on: loop, until: nil) == .cancelled { abort() }
+        if await waiter.wait(on: loop, until: .max) == .cancelled { abort() }
     }
 
     /// Ends the connection at once: TCP is reset.

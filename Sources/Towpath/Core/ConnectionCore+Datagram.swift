@@ -111,10 +111,10 @@ extension ConnectionCore {
     }
 
     private struct SendingRight {
-        let deadline: UInt64?
+        let deadline: UInt64
         var isHeld = false
 
-        init(_ timeout: Duration?) { deadline = timeout.map(MonotonicClock.deadline) }
+        init(_ timeout: Duration?) { deadline = MonotonicClock.deadline(after: timeout) }
     }
 
     private func attemptDatagram(

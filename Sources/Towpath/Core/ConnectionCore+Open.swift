@@ -26,7 +26,7 @@ extension ConnectionCore {
     }
 
     /// Waits until the connection is open, and opens it if need be.
-    func open(until deadline: UInt64?, _ stage: NetworkError.Stage) async throws {
+    func open(until deadline: UInt64, _ stage: NetworkError.Stage) async throws {
         start()
         let waiter = Waiter()
         let error = state.withLock { state -> NetworkError?? in

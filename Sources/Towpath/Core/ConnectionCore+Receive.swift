@@ -23,56 +23,58 @@ extension ConnectionCore {
     }
 
     /// Repeats `attempt` until it is over, waiting in between for what it lacks.
+    ///
+    /// Every byte of this function's frame is paid by each idle connection.
     func receive<Value>(
         _ timeout: Duration?, _ attempt: (inout State) -> Step<Value>
     ) async throws -> Value {
-        if Task.isCancelled { throw CancellationError() }
-        let deadline = timeout.map(MonotonicClock.deadline)
-        var step = state.withLock { state -> Step<Value> in
-            if state.isReceiving { return .failed(.receiveInProgress) }
+        let deadline = MonotonicClock.deadline(after: timeout)
+        var isFirst = true
+        while true {
+            switch try step(isFirst, attempt) {
+            case .done(let value):
+                return value
+            case .failed(let error):
+                throw error
+            case .blocked where isOwnedByCurrentTask:
+                try afterPark(await withUnsafeContinuation { installReader($0, deadline) })
+            case .blocked:
+                try afterPark(await parkReader(until: deadline))
+            case .spent:
+                await loop.nextTurn()
+            case .notOpen:
+                try await openToReceive(until: deadline)
+            }
+            isFirst = false
+        }
+    }
+
+    private func step<Value>(
+        _ isFirst: Bool, _ attempt: (inout State) -> Step<Value>
+    ) throws -> Step<Value> {
+        if isFirst, Task.isCancelled { throw CancellationError() }
+        let step = state.withLock { state -> Step<Value> in
+            if isFirst, state.isReceiving { return .failed(.receiveInProgress) }
             let step = attempt(&state)
             state.isReceiving = !step.isOver
             return step
         }
-        while true {
-            switch step {
-            case .done(let value):
-                return value
-            case .failed(let error):
-                deliverStates()
-                throw error
-            case .blocked:
-                let wake =
-                    isOwnedByCurrentTask
-                    ? await withUnsafeContinuation { installReader($0, deadline) }
-                    : await parkReader(until: deadline)
-                switch wake {
-                case .ready: break
-                case .cancelled:
-                    endReceive()
-                    throw CancellationError()
-                case .timedOut:
-                    endReceive()
-                    throw NetworkError.timedOut(.receive, "nothing came in time; receive again")
-                }
-            case .spent:
-                await loop.nextTurn()
-            case .notOpen:
-                do { try await open(until: deadline, .receive) } catch {
-                    endReceive()
-                    throw error
-                }
-            }
-            step = state.withLock { state in
-                let step = attempt(&state)
-                state.isReceiving = !step.isOver
-                return step
-            }
-        }
+        if case .failed = step { deliverStates() }
+        return step
     }
 
-    private func endReceive() {
+    private func afterPark(_ wake: Wake) throws {
+        if wake == .ready { return }
         state.withLock { $0.isReceiving = false }
+        if wake == .cancelled { throw CancellationError() }
+        throw NetworkError.timedOut(.receive, "nothing came in time; receive again")
+    }
+
+    private func openToReceive(until deadline: UInt64) async throws {
+        do { try await open(until: deadline, .receive) } catch {
+            state.withLock { $0.isReceiving = false }
+            throw error
+        }
     }
 
     // MARK: The attempts

@@ -41,7 +41,7 @@ extension ConnectionCore {
         write: (borrowing Descriptor, Int) -> Transfer, rest: (Int) -> ArraySlice<UInt8>
     ) async throws {
         if sent == 0, Task.isCancelled { throw CancellationError() }
-        let deadline = timeout.map(MonotonicClock.deadline)
+        let deadline = MonotonicClock.deadline(after: timeout)
         var offset = sent
         var holdsRight = sent > 0
         while true {
@@ -131,7 +131,7 @@ extension ConnectionCore {
     // MARK: The right to send
 
     /// Queues behind the others.
-    func waitForTheRight(until deadline: UInt64?) async -> Wake {
+    func waitForTheRight(until deadline: UInt64) async -> Wake {
         let waiter = Waiter()
         let isFree = state.withLock { state in
             guard state.isSending || state.owes else {
@@ -222,7 +222,7 @@ extension ConnectionCore {
     /// Half-close: what was accepted goes out, then a FIN. New sends fail at once.
     func finish(timeout: Duration?) async throws {
         if Task.isCancelled { throw CancellationError() }
-        let deadline = timeout.map(MonotonicClock.deadline)
+        let deadline = MonotonicClock.deadline(after: timeout)
         try await open(until: deadline, .send)
         let waiter = Waiter()
         let (wakeups, error, isDone) = state.withLock { state in

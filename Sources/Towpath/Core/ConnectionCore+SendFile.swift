@@ -10,7 +10,7 @@ extension ConnectionCore {
         _ path: String, from start: Int, count: Int?, timeout: Duration?
     ) async throws -> Int {
         if Task.isCancelled { throw CancellationError() }
-        let deadline = timeout.map(MonotonicClock.deadline)
+        let deadline = MonotonicClock.deadline(after: timeout)
         try await open(until: deadline, .send)
         if case .failed(let error) = state.withLock({ refusal(&$0, holdsRight: false) }) {
             throw error
@@ -53,7 +53,7 @@ extension ConnectionCore {
     }
 
     private func send(
-        _ transfer: FileTransfer, from offset: Int, count: Int, _ deadline: UInt64?
+        _ transfer: FileTransfer, from offset: Int, count: Int, _ deadline: UInt64
     ) async throws -> Int {
         while true {
             let failure = state.withLock { state -> NetworkError? in

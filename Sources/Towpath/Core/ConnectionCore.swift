@@ -85,7 +85,7 @@ final class ConnectionCore: EventHandler {
     let plan: ConnectionPlan?
     /// The socket that this peer of a UDP listener shares with the others.
     let peer: DatagramPeer?
-    /// See `withOwner`. Written before a second task can know of the connection, then only read.
+    /// See `claim`. Written before a second task can know of the connection, then only read.
     private nonisolated(unsafe) var owner: UInt = 0
     let state: Locked<State>
 
@@ -188,7 +188,7 @@ final class ConnectionCore: EventHandler {
     // MARK: Parking
 
     /// Parks the receive in progress until there may be something to read.
-    func parkReader(until deadline: UInt64?) async -> Wake {
+    func parkReader(until deadline: UInt64) async -> Wake {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { installReader($0, deadline) }
         } onCancel: {
@@ -197,7 +197,7 @@ final class ConnectionCore: EventHandler {
     }
 
     /// Parks the send in progress until the kernel may take more.
-    func parkWriter(until deadline: UInt64?) async -> Wake {
+    func parkWriter(until deadline: UInt64) async -> Wake {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { installWriter($0, deadline) }
         } onCancel: {
@@ -205,14 +205,14 @@ final class ConnectionCore: EventHandler {
         }
     }
 
-    func installReader(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64?) {
+    func installReader(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64) {
         let wake = state.withLock { state -> Wake? in
             // Again under the lock: the edge may have come since the last look, and the cancellation
             // handler may have run before there was anybody to wake.
             if Task.isCancelled { return .cancelled }
             if state.isReadable || state.phase != .ready { return .ready }
             state.reader = continuation
-            if let deadline {
+            if deadline != .max {
                 state.readTimer = loop.schedule(at: deadline, self, tag: Self.readTag)
             }
             return nil
@@ -220,13 +220,13 @@ final class ConnectionCore: EventHandler {
         if let wake { continuation.resume(returning: wake) }
     }
 
-    private func installWriter(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64?) {
+    private func installWriter(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64) {
         let wake = state.withLock { state -> Wake? in
             if Task.isCancelled { return .cancelled }
             if state.isWritable || !state.isOpen { return .ready }
             state.writer = continuation
             armOutput(&state)
-            if let deadline {
+            if deadline != .max {
                 state.writeTimer = loop.schedule(at: deadline, self, tag: Self.writeTag)
             }
             return nil
@@ -241,18 +241,16 @@ final class ConnectionCore: EventHandler {
         withUnsafeCurrentTask { unsafeBitCast($0, to: UInt.self) }
     }
 
-    /// Whether the current task is the one whose cancellation `withOwner` looks after.
+    /// Makes the current task the owner, which the listener wakes with `cancelOwner` when it is
+    /// cancelled: its receives park without a cancellation handler of their own, which is a quarter of
+    /// the cost of a wait. To be called once, before a second task knows the connection.
+    func claim() { owner = Self.currentTask }
+
     var isOwnedByCurrentTask: Bool { owner != 0 && owner == Self.currentTask }
 
-    /// Runs a listener's handler with one cancellation handler for all the times it parks in a receive,
-    /// which saves making one for each. To be called once, before anybody else knows the connection.
-    func withOwner(_ body: () async throws -> Void) async throws {
-        owner = Self.currentTask
-        try await withTaskCancellationHandler {
-            try await body()
-        } onCancel: {
-            state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
-        }
+    /// The owner is cancelled. If it is not parked it finds out itself when it parks.
+    func cancelOwner() {
+        state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
     }
 
     func takeReader(_ state: inout State) -> UnsafeContinuation<Wake, Never>? {

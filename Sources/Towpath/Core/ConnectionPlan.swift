@@ -1,9 +1,20 @@
 /// What a client's connection is to be: everything its opening needs.
-struct ConnectionPlan: Sendable {
+///
+/// A class, so that the many connections without one pay only for a pointer.
+final class ConnectionPlan: Sendable {
     /// The endpoint, or why the text given for it is none: opening then fails with that.
     let endpoint: Result<Endpoint, NetworkError>
     let parameters: Parameters
     let transport: ProtocolStack.Transport
+
+    init(
+        endpoint: Result<Endpoint, NetworkError>, parameters: Parameters,
+        transport: ProtocolStack.Transport
+    ) {
+        self.endpoint = endpoint
+        self.parameters = parameters
+        self.transport = transport
+    }
 
     var isUnix: Bool {
         switch endpoint {

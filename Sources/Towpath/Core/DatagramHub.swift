@@ -58,7 +58,7 @@ final class DatagramHub: EventHandler {
             }
             if let core { return core }
             if isOver { return nil }
-            _ = await waiter.wait(on: loop, until: nil)
+            _ = await waiter.wait(on: loop, until: .max)
         }
         return nil
     }
@@ -172,7 +172,7 @@ final class DatagramHub: EventHandler {
         let (core, isNew, acceptor) = state.withLock { state -> (ConnectionCore?, Bool, Waiter?) in
             if let core = state.peers[key] { return (core, false, nil) }
             guard !state.isDraining, state.peers.count < udp.peerLimit,
-                context.gate.hasRoom(beside: state.arrivals.count)
+                context.live.hasRoom(beside: state.arrivals.count)
             else {
                 return (nil, false, nil)
             }

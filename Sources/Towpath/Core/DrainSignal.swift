@@ -28,7 +28,7 @@ final class DrainSignal: Sendable {
             return state.isSignalled
         }
         if isSignalled { return }
-        _ = await waiter.wait(on: loop, until: nil)
+        _ = await waiter.wait(on: loop, until: .max)
         state.withLock { $0.waiters.removeAll { $0 === waiter } }
     }
 }

@@ -19,8 +19,8 @@ final class Waiter: EventHandler {
     private let state = Locked(State())
 
     /// Waits on behalf of the current task. To be called once.
-    func wait(on loop: EventLoop, until deadline: UInt64?) async -> Wake {
-        let timer = deadline.map { loop.schedule(at: $0, self, tag: 0) }
+    func wait(on loop: EventLoop, until deadline: UInt64) async -> Wake {
+        let timer = deadline == .max ? nil : loop.schedule(at: deadline, self, tag: 0)
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let outcome = state.withLock { state in

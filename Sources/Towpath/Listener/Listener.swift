@@ -92,7 +92,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     public var port: UInt16 { localEndpoint.port ?? 0 }
 
     /// How many connections have a handler now.
-    public var connectionCount: Int { context.gate.count }
+    public var connectionCount: Int { context.live.count }
 
     // MARK: Set-up
 
@@ -100,7 +100,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     /// accepted, and datagrams of new peers are dropped. Default: no limit.
     @discardableResult
     public func connectionLimit(_ count: Int) -> Listener {
-        context.gate.setLimit(count)
+        context.live.setLimit(count)
         return self
     }
 
@@ -137,20 +137,31 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         _ handler: @escaping @Sendable (Connection<Top>) async throws -> Void
     ) async throws {
         try context.beginRun()
-        let failure = await withTaskExecutorPreference(loop) {
-            await withDiscardingTaskGroup { group in
-                let failure = await accept(into: &group, on: executor, handler)
-                if let deadline = context.drainDeadline, failure == nil {
-                    stopListening()
-                    _ = await context.gate.waitUntilIdle(on: loop, until: deadline)
-                }
-                close()
-                group.cancelAll()
-                return failure
-            }
+        // Cancellation reaches the handlers' tasks first, since their group was made last.
+        let failure = await withTaskCancellationHandler {
+            await withTaskExecutorPreference(loop) { await serveAll(on: executor, handler) }
+        } onCancel: {
+            context.live.cancelParked()
         }
         if let failure { throw failure }
         if context.drainDeadline == nil { try Task.checkCancellation() }
+    }
+
+    private func serveAll(
+        on executor: HandlerExecutor,
+        _ handler: @escaping @Sendable (Connection<Top>) async throws -> Void
+    ) async -> NetworkError? {
+        await withDiscardingTaskGroup { group in
+            let failure = await accept(into: &group, on: executor, handler)
+            if let deadline = context.drainDeadline, failure == nil {
+                stopListening()
+                _ = await context.live.waitUntilIdle(on: loop, until: deadline)
+            }
+            close()
+            group.cancelAll()
+            context.live.cancelParked()
+            return failure
+        }
     }
 
     private func accept(
@@ -161,7 +172,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             while let core = try await nextCore() {
                 let preference: any TaskExecutor =
                     executor == .eventLoop ? core.loop : globalConcurrentExecutor
-                context.gate.enter()
+                context.live.insert(core)
                 group.addTask(executorPreference: preference) {
                     await self.serve(core, handler)
                 }
@@ -176,8 +187,8 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         switch source {
         case .datagrams(let hub): return await hub.next()
         case .streams(let acceptor):
-            while !context.gate.hasRoom(), !Task.isCancelled, context.drainDeadline == nil {
-                await context.gate.waitForRoom(on: loop)
+            while !context.live.hasRoom(), !Task.isCancelled, context.drainDeadline == nil {
+                await context.live.waitForRoom(on: loop)
             }
             return try await acceptor.next()
         }
@@ -186,19 +197,28 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     private func serve(
         _ core: ConnectionCore, _ handler: @Sendable (Connection<Top>) async throws -> Void
     ) async {
+        core.claim()
         let connection = Connection<Top>(core, listener: context)
         do {
-            try await core.withOwner { try await handler(connection) }
+            try await handler(connection)
             await connection.close()
         } catch {
-            let remote = connection.remoteEndpoint
-            connection.abort()
-            if !(error is CancellationError && Task.isCancelled) {
-                context.post(.handlerFailed(error, remoteEndpoint: remote))
-            }
+            abort(connection, error)
         }
-        context.gate.leave()
+        end(core)
+    }
+
+    private func end(_ core: ConnectionCore) {
+        context.live.remove(core)
         if case .streams(let acceptor) = source { acceptor.descriptorFreed() }
+    }
+
+    private func abort(_ connection: Connection<Top>, _ error: any Error) {
+        let remote = connection.remoteEndpoint
+        connection.abort()
+        if !(error is CancellationError && Task.isCancelled) {
+            context.post(.handlerFailed(error, remoteEndpoint: remote))
+        }
     }
 
     /// Comes to an end in good order: accepts what is queued, stops listening, tells the handlers
@@ -211,7 +231,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         case .streams(let acceptor): acceptor.drain()
         case .datagrams(let hub): hub.drain()
         }
-        context.gate.interrupt()
+        context.live.interrupt()
     }
 
     /// Stops listening at once and removes the Unix socket file; `run` cancels its handlers and returns.
@@ -219,7 +239,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         if case .datagrams(let hub) = source { hub.close() }
         stopListening()
         context.end()
-        context.gate.interrupt()
+        context.live.interrupt()
     }
 
     /// The peers of a UDP listener go on: they share its socket.

@@ -13,7 +13,7 @@ final class ListenerContext: Sendable {
         var watchdog: Watchdog?
     }
 
-    let gate = ConnectionGate()
+    let live = LiveConnections()
     let drain = DrainSignal()
     private let state = Locked(State())
 

@@ -17,13 +17,21 @@ final class StreamAcceptor: EventHandler {
         var backOff: UInt64?
     }
 
-    private enum Step: ~Copyable {
-        case accepted(Descriptor, SocketAddress)
+    private enum Attempt: ~Copyable {
+        case made(Accepted)
+        case notMade(Step)
+    }
+
+    private enum Step {
+        case accepted(ConnectionCore)
+        case again
         case blocked
         case spent
-        case lost(Int32)
-        case exhausted(Int32, nanoseconds: UInt64, isNew: Bool)
-        case failed(Int32)
+        /// This one was lost; the next may be well.
+        case lost(NetworkError)
+        /// Wait for descriptors until this time.
+        case exhausted(until: UInt64)
+        case failed(NetworkError)
         case over
     }
 
@@ -60,21 +68,13 @@ final class StreamAcceptor: EventHandler {
     func next() async throws(NetworkError) -> ConnectionCore? {
         while !Task.isCancelled {
             switch step() {
-            case .accepted(let socket, let address):
-                if let core = makeCore(socket, address) { return core }
-            case .blocked: await park(until: nil)
+            case .accepted(let core): return core
+            case .again: break
+            case .blocked: await park(until: .max)
             case .spent: await loop.nextTurn()
-            case .lost(let code):
-                context.post(
-                    .connectionLost(NetworkError(SystemError(code, "accept4"), .listen, "gone")))
-            case .exhausted(let code, let nanoseconds, let isNew):
-                if isNew {
-                    let error = SystemError(code, "accept4")
-                    context.post(.resourcesExhausted(NetworkError(error, .listen, "cannot accept")))
-                }
-                await park(until: MonotonicClock.now + nanoseconds)
-            case .failed(let code):
-                throw NetworkError(SystemError(code, "accept4"), .listen, "cannot accept any more")
+            case .lost(let error): context.post(.connectionLost(error))
+            case .exhausted(let deadline): await park(until: deadline)
+            case .failed(let error): throw error
             case .over: return nil
             }
         }
@@ -82,49 +82,60 @@ final class StreamAcceptor: EventHandler {
     }
 
     private func step() -> Step {
-        state.withLock { state in
-            guard state.token != nil else { return .over }
-            guard state.isReadable else { return state.isDraining ? .over : .blocked }
-            if state.budget.isSpent(on: loop) { return .spent }
+        let attempt = state.withLock { state -> Attempt in
+            guard state.token != nil else { return .notMade(.over) }
+            guard state.isReadable else { return .notMade(state.isDraining ? .over : .blocked) }
+            if state.budget.isSpent(on: loop) { return .notMade(.spent) }
             state.budget.spend(0)
-            switch state.socket.accept(accept) {
-            case .connection(let socket, let address):
-                return .accepted(socket, address)
-            case .none:
-                state.isReadable = false
-                return state.isDraining ? .over : .blocked
-            case .passing(let code): return .lost(code)
-            case .failed(let code): return .failed(code)
-            case .exhausted(let code):
-                // A drain cannot wait for descriptors that may never come.
-                if state.isDraining { return .over }
-                let isNew = state.backOff == nil
-                let nanoseconds = state.backOff ?? Self.backOffs.lowerBound
-                state.backOff = min(nanoseconds * 2, Self.backOffs.upperBound)
-                return .exhausted(code, nanoseconds: nanoseconds, isNew: isNew)
-            }
+            let accepted = state.socket.accept(accept)
+            if accepted.isNone { state.isReadable = false }
+            return .made(accepted)
+        }
+        switch consume attempt {
+        case .notMade(let step): return step
+        case .made(.connection(let socket, let address)): return makeCore(socket, address)
+        // What there is now, a drain or a new client, shows at the next attempt.
+        case .made(.none): return .again
+        case .made(.passing(let code)): return .lost(Self.error(code, "a client was gone"))
+        case .made(.failed(let code)): return .failed(Self.error(code, "cannot accept any more"))
+        case .made(.exhausted(let code)): return backOff(code)
         }
     }
 
-    private func makeCore(
-        _ socket: consuming Descriptor, _ address: SocketAddress
-    ) -> ConnectionCore? {
+    private func makeCore(_ socket: consuming Descriptor, _ address: SocketAddress) -> Step {
         let isRecovery = state.withLock { $0.backOff.take() != nil }
         if isRecovery { context.post(.resourcesAvailable) }
         do throws(SystemError) {
-            return try ConnectionCore(
-                loop: try EventLoopGroup.shared.next(), kind: kind, descriptor: socket,
-                remote: address.compact)
+            let loop = try EventLoopGroup.shared.next()
+            return .accepted(
+                try ConnectionCore(
+                    loop: loop, kind: kind, descriptor: socket, remote: address.compact))
         } catch {
-            context.post(.connectionLost(NetworkError(error, .listen, "cannot be watched")))
-            return nil
+            return .lost(NetworkError(error, .listen, "a connection cannot be watched"))
         }
     }
 
-    private func park(until deadline: UInt64?) async {
+    private func backOff(_ code: Int32) -> Step {
+        let (wait, isNew) = state.withLock { state -> (UInt64?, Bool) in
+            // A drain cannot wait for descriptors that may never come.
+            if state.isDraining { return (nil, false) }
+            let isNew = state.backOff == nil
+            let wait = state.backOff ?? Self.backOffs.lowerBound
+            state.backOff = min(wait * 2, Self.backOffs.upperBound)
+            return (wait, isNew)
+        }
+        if isNew { context.post(.resourcesExhausted(Self.error(code, "cannot accept"))) }
+        return wait.map { .exhausted(until: MonotonicClock.now + $0) } ?? .over
+    }
+
+    private static func error(_ code: Int32, _ subject: String) -> NetworkError {
+        NetworkError(SystemError(code, "accept4"), .listen, subject)
+    }
+
+    private func park(until deadline: UInt64) async {
         let waiter = Waiter()
         let mustWait = state.withLock { state in
-            let isBackingOff = deadline != nil
+            let isBackingOff = deadline != .max
             guard state.token != nil, isBackingOff || !state.isReadable else { return false }
             guard !state.isDraining else { return false }
             state.waiter = waiter

@@ -1,9 +1,10 @@
 internal import TowpathReactor
 
-/// Counts the connections of a listener and holds back new ones beyond the limit.
-final class ConnectionGate: Sendable {
+/// The connections of a listener that have a handler: holds back new ones beyond the limit, and wakes
+/// them when their handlers are cancelled.
+final class LiveConnections: Sendable {
     private struct State {
-        var count = 0
+        var cores: [ObjectIdentifier: ConnectionCore] = [:]
         var limit = Int.max
         var roomWaiter: Waiter?
         var idleWaiter: Waiter?
@@ -11,35 +12,41 @@ final class ConnectionGate: Sendable {
 
     private let state = Locked(State())
 
-    var count: Int { state.withLock { $0.count } }
+    var count: Int { state.withLock { $0.cores.count } }
 
     /// Whether one more connection may be added, beside some that are about to be.
     func hasRoom(beside others: Int = 0) -> Bool {
-        state.withLock { $0.count + others < $0.limit }
+        state.withLock { $0.cores.count + others < $0.limit }
     }
 
     func setLimit(_ limit: Int) {
         let waiter = state.withLock { state in
             state.limit = max(1, limit)
-            return state.count < state.limit ? state.roomWaiter.take() : nil
+            return state.cores.count < state.limit ? state.roomWaiter.take() : nil
         }
         waiter?.finish(.ready)
     }
 
-    func enter() {
-        state.withLock { $0.count += 1 }
+    func insert(_ core: ConnectionCore) {
+        state.withLock { $0.cores[ObjectIdentifier(core)] = core }
     }
 
-    func leave() {
+    func remove(_ core: ConnectionCore) {
         let (room, idle) = state.withLock { state in
-            state.count -= 1
+            state.cores[ObjectIdentifier(core)] = nil
             return (
-                state.count < state.limit ? state.roomWaiter.take() : nil,
-                state.count == 0 ? state.idleWaiter.take() : nil
+                state.cores.count < state.limit ? state.roomWaiter.take() : nil,
+                state.cores.isEmpty ? state.idleWaiter.take() : nil
             )
         }
         room?.finish(.ready)
         idle?.finish(.ready)
+    }
+
+    /// The handlers' tasks were cancelled: those that are parked in a receive of their connection have
+    /// no cancellation handler of their own (see `ConnectionCore.claim`).
+    func cancelParked() {
+        for core in state.withLock({ Array($0.cores.values) }) { core.cancelOwner() }
     }
 
     /// Wakes whoever waits for room, to look at something else.
@@ -51,18 +58,18 @@ final class ConnectionGate: Sendable {
     func waitForRoom(on loop: EventLoop) async {
         let waiter = Waiter()
         let hasRoom = state.withLock { state in
-            if state.count >= state.limit { state.roomWaiter = waiter }
-            return state.count < state.limit
+            if state.cores.count >= state.limit { state.roomWaiter = waiter }
+            return state.cores.count < state.limit
         }
-        if !hasRoom { _ = await waiter.wait(on: loop, until: nil) }
+        if !hasRoom { _ = await waiter.wait(on: loop, until: .max) }
     }
 
     /// Waits until the last connection has gone; false at the deadline or when cancelled.
     func waitUntilIdle(on loop: EventLoop, until deadline: UInt64) async -> Bool {
         let waiter = Waiter()
         let isIdle = state.withLock { state in
-            if state.count > 0 { state.idleWaiter = waiter }
-            return state.count == 0
+            if !state.cores.isEmpty { state.idleWaiter = waiter }
+            return state.cores.isEmpty
         }
         if isIdle { return true }
         return await waiter.wait(on: loop, until: deadline) == .ready
