@@ -32,5 +32,20 @@ let package = Package(
             name: "TowpathReactorTests", dependencies: ["TowpathReactor", "CTowpathLinux"],
             swiftSettings: strict),
         .testTarget(name: "TowpathTests", dependencies: ["Towpath"], swiftSettings: strict),
+        .target(
+            name: "FuzzInvariants", dependencies: ["TowpathWire"], path: "Tests/Fuzz/Invariants",
+            swiftSettings: strict),
+        .testTarget(
+            name: "FuzzCorpusTests", dependencies: ["FuzzInvariants"],
+            path: "Tests/Fuzz/CorpusTests", swiftSettings: strict),
     ]
 )
+
+// Only `Tests/check fuzz` can link these: libFuzzer brings their main function.
+if Context.environment["FUZZ"] != nil {
+    package.targets += ["FuzzEndpoint"].map { name in
+        .executableTarget(
+            name: name, dependencies: ["FuzzInvariants"], path: "Tests/Fuzz/\(name)",
+            swiftSettings: strict)
+    }
+}

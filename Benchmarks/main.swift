@@ -1,4 +1,5 @@
 import Foundation
+import Towpath
 
 // A benchmark is not a test: a missed bar leaves the exit status at 0. What cannot run at all
 // ends with 1, a wrong command line with 2.
@@ -18,7 +19,7 @@ do {
 /// With `await` at the top level the main thread would end in `dispatch_main`, whose `sigsuspend`
 /// crashes Valgrind 3.19.
 func serveUntilKilled(mode: String) -> Never {
-    Task.detached {
+    Task(executorPreference: try? EventLoops.executor()) {
         do { try await serve(mode: mode) } catch { fail(error) }
         exit(0)
     }

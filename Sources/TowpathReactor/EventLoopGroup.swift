@@ -5,7 +5,7 @@ internal import Synchronization
 package final class EventLoopGroup: Sendable {
     package static let shared = EventLoopGroup(count: ProcessorCount.usable)
 
-    private let count: Int
+    package let count: Int
     private let loops = Locked([EventLoop]())
     private let turn = Atomic<UInt64>(0)
 

@@ -37,7 +37,12 @@ extension ConnectionCore {
             case .failed(let error):
                 throw error
             case .blocked where isOwnedByCurrentTask:
-                try afterPark(await withUnsafeContinuation { installReader($0, deadline) })
+                // The plain function hops to the generic executor first, and every hop takes the
+                // task's status lock.
+                let wake = await _unsafeInheritExecutor_withUnsafeContinuation {
+                    installReader($0, deadline)
+                }
+                try afterPark(wake)
             case .blocked:
                 try afterPark(await parkReader(until: deadline))
             case .spent:
@@ -83,6 +88,7 @@ extension ConnectionCore {
     func take(_ state: inout State, atMost maximum: Int) -> Step<[UInt8]?> {
         guard maximum > 0 else { return .done([]) }
         if !state.input.isEmpty { return .done(state.input.take(maximum)) }
+        if state.readsBulk { return takeBulk(&state, atMost: maximum) }
         let scratch = Self.scratch(maximum)
         switch read(&state, into: scratch) {
         case .done(0): return .done(nil)
@@ -92,6 +98,19 @@ extension ConnectionCore {
         case .spent: return .spent
         case .notOpen: return .notOpen
         }
+    }
+
+    /// While a bulk transfer goes on, straight into the result: copying out of the scratch buffer costs
+    /// a tenth of the whole.
+    private func takeBulk(_ state: inout State, atMost maximum: Int) -> Step<[UInt8]?> {
+        var step = Step<Int>.blocked
+        let bytes = [UInt8](unsafeUninitializedCapacity: min(maximum, Scratch.byteCount)) {
+            step = read(&state, into: UnsafeMutableRawBufferPointer($0))
+            if case .done(let count) = step { $1 = count }
+        }
+        // The transfer has ended: the result keeps no more memory than it needs.
+        let result = state.readsBulk ? bytes : bytes.withUnsafeBytes { [UInt8](copying: $0) }
+        return step.map { $0 == 0 ? nil : result }
     }
 
     /// Fills as much of `target` as there is; nil at the end.
@@ -192,6 +211,7 @@ extension ConnectionCore {
         switch state.descriptor?.receive(into: target) ?? .wouldBlock {
         case .done(let count) where count > 0:
             state.budget.spend(count)
+            state.readsBulk = count >= Self.bulkThreshold
             if count < target.count, !state.distrustsShortReads { state.isReadable = false }
             return .done(count)
         case .done:
@@ -208,6 +228,9 @@ extension ConnectionCore {
             return .failed(state.failure ?? error)
         }
     }
+
+    /// From this size on the copy costs more than the larger allocation.
+    private static let bulkThreshold = 16_384
 
     private static func scratch(_ maximum: Int) -> UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(

@@ -24,6 +24,8 @@ final class ConnectionCore: EventHandler {
         /// EPOLLOUT is armed. Always for TCP; for Unix sockets only once somebody had to wait, since
         /// each send there raises a spurious edge.
         var isOutputArmed: Bool
+        /// The last read was large.
+        var readsBulk = false
         var inputEnded = false
         /// No new send is accepted, and a FIN follows the last one that was.
         var outputFinished = false

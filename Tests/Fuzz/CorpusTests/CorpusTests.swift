@@ -1,0 +1,30 @@
+import Foundation
+import FuzzInvariants
+import Testing
+
+@Suite("The fuzz corpus, replayed")
+struct CorpusTests {
+    @Test("endpoints keep their invariants", arguments: try corpus("FuzzEndpoint"))
+    func endpoints(file: URL) throws {
+        #expect(endpointFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
+    @Test("every fuzz target has a corpus")
+    func targets() throws {
+        for target in try folder("").filter({ $0.lastPathComponent.hasPrefix("Fuzz") }) {
+            #expect(try !corpus(target.lastPathComponent).isEmpty, "\(target.lastPathComponent)")
+        }
+    }
+}
+
+/// The inputs kept for a fuzz target.
+private func corpus(_ target: String) throws -> [URL] {
+    try folder("Corpus/\(target)").sorted { $0.path < $1.path }
+}
+
+/// What is in a folder of Tests/Fuzz.
+private func folder(_ path: String) throws -> [URL] {
+    let fuzz = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    return try FileManager.default.contentsOfDirectory(
+        at: fuzz.appending(path: path), includingPropertiesForKeys: nil)
+}
