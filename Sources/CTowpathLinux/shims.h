@@ -170,7 +170,12 @@ struct shim_tcp_info {
 
 // ---- threads
 static inline void shim_block_all_signals(void) { sigset_t s; sigfillset(&s); pthread_sigmask(SIG_SETMASK, &s, NULL); }
-static inline void shim_name_thread(const char *name) { (void)shim_raw_setname(pthread_self(), name); }
+// pthread_setname_np(3) refuses more than 15 bytes: cut there.
+static inline void shim_name_thread(const char *name) {
+    char cut[16] = { 0 };
+    strncpy(cut, name, sizeof cut - 1);
+    (void)shim_raw_setname(pthread_self(), cut);
+}
 static inline uint64_t shim_now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec; }
 static inline int shim_affinity_count(void) {
     unsigned long mask[1024 / (8 * sizeof(unsigned long)) * 8];

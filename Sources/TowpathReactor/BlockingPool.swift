@@ -8,8 +8,7 @@ package final class BlockingPool: Sendable {
     package static let shared = BlockingPool(limit: 16)
 
     private struct State {
-        var queue: [@Sendable () -> Void] = []
-        var head = 0
+        var queue = Ring<@Sendable () -> Void>()
         var threadCount = 0
         var idleCount = 0
     }
@@ -27,15 +26,18 @@ package final class BlockingPool: Sendable {
 
     /// Runs `work` on a thread of the pool. Throws if there is no thread and none can be made.
     package func submit(_ work: @escaping @Sendable () -> Void) throws(SystemError) {
-        let needsThread = state.withLock { state in
-            state.queue.append(work)
-            guard state.idleCount < state.queue.count - state.head, state.threadCount < limit else {
-                return false
+        // Under the lock, so that nobody counts on a thread that could not be made.
+        try state.withLock { state throws(SystemError) in
+            if state.idleCount <= state.queue.count, state.threadCount < limit {
+                do throws(SystemError) {
+                    try startThread()
+                    state.threadCount += 1
+                } catch {
+                    if state.threadCount == 0 { throw error }
+                }
             }
-            state.threadCount += 1
-            return true
+            state.queue.append(work)
         }
-        if needsThread { try startThread() }
         sem_post(available)
     }
 
@@ -55,17 +57,8 @@ package final class BlockingPool: Sendable {
     }
 
     private func startThread() throws(SystemError) {
-        do {
-            let thread = try Thread.start(name: "towpath-blocking") { self.work() }
-            pthread_detach(thread)
-        } catch {
-            let isAlone = state.withLock { state in
-                state.threadCount -= 1
-                if state.threadCount == 0 { _ = state.queue.popLast() }
-                return state.threadCount == 0
-            }
-            if isAlone { throw error }
-        }
+        let thread = try Thread.start(name: "towpath-pool") { self.work() }
+        pthread_detach(thread)
     }
 
     private func work() {
@@ -74,14 +67,7 @@ package final class BlockingPool: Sendable {
             while sem_wait(available) != 0 {}
             let work: (@Sendable () -> Void)? = state.withLock { state in
                 state.idleCount -= 1
-                guard state.head < state.queue.count else { return nil }
-                let work = state.queue[state.head]
-                state.head += 1
-                if state.head == state.queue.count {
-                    state.queue.removeAll(keepingCapacity: true)
-                    state.head = 0
-                }
-                return work
+                return state.queue.popFirst()
             }
             work?()
         }

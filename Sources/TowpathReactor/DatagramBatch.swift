@@ -25,6 +25,9 @@ package final class DatagramBatch {
     private let vectors: UnsafeMutablePointer<iovec>
     private let messages: UnsafeMutablePointer<shim_mmsghdr>
 
+    private var preparedSize = 0
+    private var usedCount = 0
+
     private init() {
         let capacity = Self.capacity
         // Pages are touched only as datagrams fill them.
@@ -65,10 +68,18 @@ package final class DatagramBatch {
     package func receive(
         from socket: borrowing Descriptor, limit: Int, maximumSize: Int
     ) -> Transfer {
+        prepare(maximumSize: min(maximumSize, Self.slotSize))
         let count = min(limit, Self.capacity)
-        for index in 0..<count {
-            vectors[index] = iovec(
-                iov_base: bytes + index * Self.slotSize, iov_len: min(maximumSize, Self.slotSize))
+        let transfer = Transfer(shim_recvmmsg(socket.number, messages, UInt32(count)))
+        if case .done(let count) = transfer { usedCount = count }
+        return transfer
+    }
+
+    /// The kernel writes lengths and flags over what it uses; the rest stands from the last time.
+    private func prepare(maximumSize: Int) {
+        let isNew = maximumSize != preparedSize
+        for index in 0..<(isNew ? Self.capacity : usedCount) {
+            vectors[index] = iovec(iov_base: bytes + index * Self.slotSize, iov_len: maximumSize)
             messages[index].msg_hdr = msghdr(
                 msg_name: addresses + index,
                 msg_namelen: socklen_t(MemoryLayout<sockaddr_storage>.size),
@@ -76,7 +87,8 @@ package final class DatagramBatch {
                 msg_control: controls + index * Self.controlSize,
                 msg_controllen: Self.controlSize, msg_flags: 0)
         }
-        return Transfer(shim_recvmmsg(socket.number, messages, UInt32(count)))
+        preparedSize = maximumSize
+        usedCount = 0
     }
 
     /// The bytes of a datagram, or of several joined ones; valid until the next receive.

@@ -2,8 +2,8 @@ internal import CTowpathLinux
 
 /// How many processors the process may use: its affinity mask, bounded by the CPU quota of its
 /// control groups, rounded up.
-enum ProcessorCount {
-    static var usable: Int {
+package enum ProcessorCount {
+    package static var usable: Int {
         let affinity = Int(shim_affinity_count())
         let membership = read("/proc/self/cgroup") ?? ""
         let quotas = paths(membership: membership).compactMap { path in
@@ -14,20 +14,21 @@ enum ProcessorCount {
     }
 
     /// The group of cgroups(7) version 2 and all above it: each may have a quota.
-    static func paths(membership: String) -> [String] {
+    package static func paths(membership: String) -> [String] {
         guard let line = membership.split(separator: "\n").first(where: { $0.hasPrefix("0::/") })
         else { return [] }
         var path = line.dropFirst(3)
         var paths: [String] = []
-        while !path.isEmpty {
-            paths.append(path == "/" ? "" : String(path))
+        while path.count > 1 {
+            paths.append(String(path))
             path = path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex)
         }
-        return paths
+        // The root has a quota where it is that of a container's namespace.
+        return paths + [""]
     }
 
     /// `cpu.max` holds "max PERIOD" or "QUOTA PERIOD", in microseconds.
-    static func quota(cpuMax text: String) -> Double? {
+    package static func quota(cpuMax text: String) -> Double? {
         let fields = text.split(whereSeparator: \.isWhitespace).map { Double($0) }
         guard fields.count == 2, let quota = fields[0], let period = fields[1], period > 0 else {
             return nil

@@ -3,7 +3,7 @@
 package struct Token: Equatable, Sendable {
     let rawValue: UInt64
 
-    init(slot: Int, generation: UInt32) {
+    package init(slot: Int, generation: UInt32) {
         rawValue = UInt64(generation) << 32 | UInt64(UInt32(slot))
     }
 
@@ -14,7 +14,7 @@ package struct Token: Equatable, Sendable {
 }
 
 /// Who hears of events, by token.
-struct Registry<Handler> {
+package struct Registry<Handler> {
     private struct Slot {
         var handler: Handler?
         /// Starts at 1: the token 0 is the loop's own wake-up.
@@ -24,9 +24,11 @@ struct Registry<Handler> {
     private var slots: [Slot] = []
     private var free: [Int] = []
 
-    var count: Int { slots.count - free.count }
+    package init() {}
 
-    mutating func insert(_ handler: Handler) -> Token {
+    package var count: Int { slots.count - free.count }
+
+    package mutating func insert(_ handler: Handler) -> Token {
         let slot: Int
         if let reused = free.popLast() {
             slot = reused
@@ -39,7 +41,7 @@ struct Registry<Handler> {
     }
 
     /// The handler, which the caller lets go of after it has released the registry's lock.
-    mutating func remove(_ token: Token) -> Handler? {
+    package mutating func remove(_ token: Token) -> Handler? {
         guard let handler = self[token] else { return nil }
         slots[token.slot].handler = nil
         slots[token.slot].generation = max(1, token.generation &+ 1)
@@ -47,7 +49,7 @@ struct Registry<Handler> {
         return handler
     }
 
-    subscript(token: Token) -> Handler? {
+    package subscript(token: Token) -> Handler? {
         guard token.slot < slots.count, slots[token.slot].generation == token.generation else {
             return nil
         }

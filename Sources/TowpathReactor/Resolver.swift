@@ -56,6 +56,10 @@ package final class Resolver: Sendable {
     }
 
     private static func ask(_ name: String, _ family: SocketAddress.Family) -> Answer {
+        guard !name.utf8.contains(0) else {
+            let message = "a host name has no NUL byte"
+            return .failure(Failure(code: EAI_NONAME, system: 0, message: message))
+        }
         var hints = addrinfo()
         hints.ai_family = family == .ipv6 ? AF_INET6 : AF_INET
         hints.ai_socktype = SHIM_SOCK_STREAM

@@ -1,30 +1,39 @@
 /// A queue in a growing ring: removal from the front is O(1) and nothing is freed in steady state.
-package struct Ring<Element> {
-    private var slots: [Element?] = []
-    private var head = 0
-    package private(set) var count = 0
+///
+/// Public for the reason that `Locked` is.
+public struct Ring<Element> {
+    @usableFromInline var slots: [Element?] = []
+    @usableFromInline var head = 0
+    @usableFromInline var size = 0
 
-    package init() {}
+    /// An empty queue.
+    public init() {}
 
-    package var isEmpty: Bool { count == 0 }
+    /// Whether there is no element.
+    @inlinable public var isEmpty: Bool { size == 0 }
 
-    package mutating func append(_ element: Element) {
-        if count == slots.count { grow() }
-        slots[(head &+ count) & (slots.count &- 1)] = element
-        count &+= 1
+    /// How many elements there are.
+    @inlinable public var count: Int { size }
+
+    /// Adds an element at the end.
+    @inlinable public mutating func append(_ element: Element) {
+        if size == slots.count { grow() }
+        slots[(head &+ size) & (slots.count &- 1)] = element
+        size &+= 1
     }
 
-    package mutating func popFirst() -> Element? {
-        guard count > 0 else { return nil }
+    /// Removes the first element.
+    @inlinable public mutating func popFirst() -> Element? {
+        guard size > 0 else { return nil }
         let element = slots[head].take()
         head = (head &+ 1) & (slots.count &- 1)
-        count &-= 1
+        size &-= 1
         return element
     }
 
-    private mutating func grow() {
+    @usableFromInline mutating func grow() {
         var larger: [Element?] = Array(repeating: nil, count: max(16, slots.count * 2))
-        for offset in 0..<count { larger[offset] = slots[(head + offset) & (slots.count - 1)] }
+        for offset in 0..<size { larger[offset] = slots[(head + offset) & (slots.count - 1)] }
         slots = larger
         head = 0
     }

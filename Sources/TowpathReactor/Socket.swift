@@ -47,7 +47,8 @@ extension Descriptor {
         try check(shim_listen(number, backlog), "listen")
     }
 
-    /// `.done` if the connection stands at once (Unix, UDP), `.wouldBlock` while it is under way.
+    /// `.done` if the connection stands at once (Unix, UDP), `.wouldBlock` while it is under way;
+    /// of a Unix socket that means that the listener's queue is full, and nothing is under way.
     package func connect(to address: SocketAddress) -> Transfer {
         let result = withUnsafePointer(to: address.storage) {
             shim_connect(number, $0, address.length)

@@ -95,6 +95,13 @@ extension SocketAddress {
         package let scope: UInt32
         package let port: UInt16
         package let family: Family
+
+        /// Three words rather than five fields: listeners hash one of these per datagram.
+        package func hash(into hasher: inout Hasher) {
+            hasher.combine(high)
+            hasher.combine(low)
+            hasher.combine(UInt64(scope) << 24 | UInt64(port) << 8 | UInt64(family.rawValue))
+        }
     }
 
     /// Nil for what is no IP address.

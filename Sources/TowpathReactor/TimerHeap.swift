@@ -6,7 +6,7 @@ package struct TimerID: Equatable, Sendable {
 
 /// A binary heap of deadlines, in nanoseconds of the monotonic clock, that can also remove from its
 /// middle: a receive with a timeout arms and cancels one for each call that parks.
-struct TimerHeap<Payload> {
+package struct TimerHeap<Payload> {
     private struct Entry {
         var deadline: UInt64
         var slot: Int
@@ -22,10 +22,12 @@ struct TimerHeap<Payload> {
     private var slots: [Slot] = []
     private var free: [Int] = []
 
-    var count: Int { entries.count }
-    var next: UInt64? { entries.first?.deadline }
+    package init() {}
 
-    mutating func schedule(_ payload: Payload, at deadline: UInt64) -> TimerID {
+    package var count: Int { entries.count }
+    package var next: UInt64? { entries.first?.deadline }
+
+    package mutating func schedule(_ payload: Payload, at deadline: UInt64) -> TimerID {
         let slot: Int
         if let reused = free.popLast() {
             slot = reused
@@ -42,7 +44,7 @@ struct TimerHeap<Payload> {
 
     /// The payload, or nil if the timer has fired or was cancelled.
     @discardableResult
-    mutating func cancel(_ timer: TimerID) -> Payload? {
+    package mutating func cancel(_ timer: TimerID) -> Payload? {
         let slot = Int(timer.slot)
         guard slot < slots.count, slots[slot].generation == timer.generation,
             slots[slot].payload != nil
@@ -51,7 +53,7 @@ struct TimerHeap<Payload> {
     }
 
     /// The earliest payload whose deadline is not after `now`.
-    mutating func popExpired(now: UInt64) -> Payload? {
+    package mutating func popExpired(now: UInt64) -> Payload? {
         guard let first = entries.first, first.deadline <= now else { return nil }
         return remove(at: 0)
     }

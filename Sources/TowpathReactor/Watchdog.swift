@@ -23,7 +23,7 @@ package final class Watchdog: Sendable {
         for loop in loops { loop.watch() }
         let limit = MonotonicClock.nanoseconds(in: threshold)
         let period = Int32(clamping: max(1, limit / 4_000_000))
-        thread = try Thread.start(name: "towpath-watchdog") {
+        thread = try Thread.start(name: "towpath-watch") {
             var reported = [UInt64](repeating: 0, count: loops.count)
             // Readable only once `stop` has written to it.
             while shim_poll_one(number, Int16(POLLIN), period) == 0 {

@@ -30,12 +30,11 @@ extension ConnectionCore {
         case .done:
             state.budget.spend(batch.content(0).count)
             let header = batch.header(0)
-            // A Unix socket's peer need not have a name.
-            let remote = Endpoint(header.remote) ?? plan.flatMap { try? $0.endpoint.get() }
-            let local = state.descriptor.localAddress().flatMap { Endpoint($0) }
-            let datagrams = Datagram.split(batch.content(0), header, remote: remote, local: local)
-            for datagram in datagrams.dropFirst() { state.orMakeRare.datagrams.append(datagram) }
-            return .done(datagrams.first)
+            let path = datagramPath(&state, header)
+            for datagram in Datagram.others(in: batch.content(0), header, path) {
+                state.orMakeRare.datagrams.append(datagram)
+            }
+            return .done(Datagram.first(in: batch.content(0), header, path))
         case .wouldBlock:
             state.isReadable = false
             return .blocked
@@ -45,26 +44,38 @@ extension ConnectionCore {
         }
     }
 
-    /// What the hub received for this peer; false if it is gone.
-    func deliver(_ datagrams: [Datagram], limit: Int, now: UInt64) -> Bool {
-        let (wakeups, isThere) = state.withLock { state in
-            var wakeups = Wakeups()
-            guard state.phase == .ready, !state.inputEnded else { return (wakeups, false) }
+    /// The addresses of a socket of one's own, which stay the same.
+    private func datagramPath(
+        _ state: inout State, _ header: DatagramBatch.Header
+    ) -> Datagram.Path {
+        if let path = state.rare?.path { return path }
+        // A Unix socket's peer need not have a name.
+        let path = Datagram.Path(
+            remote: Endpoint(header.remote) ?? plan.flatMap { try? $0.endpoint.get() },
+            local: state.descriptor.localAddress().flatMap { Endpoint($0) })
+        state.orMakeRare.path = path
+        return path
+    }
+
+    /// What the hub received for this peer.
+    func deliver(
+        _ content: UnsafeRawBufferPointer, _ header: DatagramBatch.Header, limit: Int, now: UInt64
+    ) {
+        guard let path = peer?.path else { return }
+        let reader = state.withLock { state -> UnsafeContinuation<Wake, Never>? in
+            guard state.phase == .ready, !state.inputEnded else { return nil }
             let rare = state.orMakeRare
-            for datagram in datagrams {
-                if rare.datagrams.count < limit {
-                    rare.datagrams.append(datagram)
-                } else {
-                    rare.droppedDatagramCount += 1
+            rare.lastActivity = now
+            rare.enqueue(.first(in: content, header, path), limit: limit)
+            if header.segmentSize != nil {
+                for datagram in Datagram.others(in: content, header, path) {
+                    rare.enqueue(datagram, limit: limit)
                 }
             }
-            rare.lastActivity = now
             state.isReadable = true
-            wakeups.reader = takeReader(&state)
-            return (wakeups, true)
+            return takeReader(&state)
         }
-        wake(wakeups)
-        return isThere
+        reader?.resume(returning: .ready)
     }
 
     // MARK: Sending
@@ -241,20 +252,12 @@ extension ConnectionCore {
     var droppedDatagramCount: Int { state.withLock { $0.rare?.droppedDatagramCount ?? 0 } }
 }
 
-extension Datagram {
-    /// The datagrams that the kernel joined into one (UDP_GRO), or the one there is.
-    static func split(
-        _ content: UnsafeRawBufferPointer, _ header: DatagramBatch.Header, remote: Endpoint?,
-        local: Endpoint?
-    ) -> [Datagram] {
-        let size = max(1, header.segmentSize ?? content.count)
-        return stride(from: 0, to: max(1, content.count), by: size).map { start in
-            let end = min(start + size, content.count)
-            return Datagram(
-                bytes: [UInt8](copying: .init(rebasing: content[start..<end])),
-                isTruncated: header.isTruncated && end == content.count, remoteEndpoint: remote,
-                localEndpoint: local, ecn: ECN(rawValue: header.trafficClass & 3) ?? .notCapable,
-                receiveTime: header.receiveTime.map { .nanoseconds($0) })
+extension ConnectionCore.Rare {
+    func enqueue(_ datagram: Datagram, limit: Int) {
+        if datagrams.count < limit {
+            datagrams.append(datagram)
+        } else {
+            droppedDatagramCount += 1
         }
     }
 }

@@ -133,7 +133,7 @@ extension ConnectionCore {
     var report: EstablishmentReport? { state.withLock { $0.rare?.report } }
 
     var remoteEndpoint: Endpoint? {
-        if let peer { return peer.remoteEndpoint }
+        if let peer { return peer.path.remote }
         return state.withLock { state in
             if let remote = state.remote { return Endpoint(SocketAddress(remote)) }
             if let address = state.descriptor.remoteAddress() { return Endpoint(address) }
@@ -142,7 +142,7 @@ extension ConnectionCore {
     }
 
     var localEndpoint: Endpoint? {
-        if let peer { return peer.localEndpoint }
+        if let peer { return peer.path.local }
         return state.withLock { $0.descriptor.localAddress().flatMap { Endpoint($0) } }
     }
 

@@ -65,6 +65,7 @@ final class ConnectionCore: EventHandler {
         /// Datagrams that arrived together with an earlier one, or were dealt to a listener's peer.
         var datagrams = Ring<Datagram>()
         var droppedDatagramCount = 0
+        var path: Datagram.Path?
         /// When a datagram last came or went, of a listener's peer.
         var lastActivity: UInt64 = 0
     }
@@ -88,7 +89,7 @@ final class ConnectionCore: EventHandler {
     /// The socket that this peer of a UDP listener shares with the others.
     let peer: DatagramPeer?
     /// See `claim`. Written before a second task can know of the connection, then only read.
-    private nonisolated(unsafe) var owner: UInt = 0
+    @exclusivity(unchecked) private nonisolated(unsafe) var owner: UInt = 0
     let state: Locked<State>
 
     /// A client's connection, not opened yet.
@@ -222,7 +223,8 @@ final class ConnectionCore: EventHandler {
         if let wake { continuation.resume(returning: wake) }
     }
 
-    private func installWriter(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64) {
+    private func installWriter(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64)
+    {
         let wake = state.withLock { state -> Wake? in
             if Task.isCancelled { return .cancelled }
             if state.isWritable || !state.isOpen { return .ready }

@@ -156,14 +156,11 @@ final class DatagramHub: EventHandler {
             let header = batch.header(index)
             guard let remote = header.remote.compact else { continue }
             let key = DatagramPeer.Key(remote: remote, local: header.local)
-            guard let core = core(for: key), let peer = core.peer else {
+            guard let core = core(for: key) else {
                 dropped += 1
                 continue
             }
-            let datagrams = Datagram.split(
-                batch.content(index), header, remote: peer.remoteEndpoint,
-                local: peer.localEndpoint)
-            _ = core.deliver(datagrams, limit: udp.queueLimit, now: now)
+            core.deliver(batch.content(index), header, limit: udp.queueLimit, now: now)
         }
         return dropped
     }

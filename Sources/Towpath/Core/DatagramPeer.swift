@@ -5,20 +5,23 @@ final class DatagramPeer: Sendable {
     struct Key: Hashable, Sendable {
         let remote: SocketAddress.Compact
         let local: LocalAddress?
+
+        /// The local address is one of few, and not the peer's to choose.
+        func hash(into hasher: inout Hasher) { remote.hash(into: &hasher) }
     }
 
     let hub: DatagramHub
     let key: Key
     let route: DatagramRoute
-    let remoteEndpoint: Endpoint?
-    let localEndpoint: Endpoint?
+    let path: Datagram.Path
 
     init(hub: DatagramHub, key: Key, localPort: UInt16) {
         self.hub = hub
         self.key = key
         let remote = SocketAddress(key.remote)
         route = DatagramRoute(remote: remote, local: key.local)
-        remoteEndpoint = Endpoint(remote)
-        localEndpoint = key.local.flatMap { Endpoint($0.address(port: localPort)) }
+        path = Datagram.Path(
+            remote: Endpoint(remote),
+            local: key.local.flatMap { Endpoint($0.address(port: localPort)) })
     }
 }
