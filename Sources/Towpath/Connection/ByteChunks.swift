@@ -14,8 +14,11 @@ public struct ByteChunks: AsyncSequence, Sendable {
     private let connection: any Sendable & AnyObject
     private let maximum: Int
     private let idleTimeout: Duration?
+    private let drain: DrainSignal?
 
-    init<Top>(_ connection: Connection<Top>, atMost maximum: Int, idleTimeout: Duration?) {
+    init<Top>(
+        _ connection: Connection<Top>, atMost maximum: Int, idleTimeout: Duration?, untilDrain: Bool
+    ) {
         switch connection.core {
         case .live(let core): source = .success(core)
         case .impossible(let error): source = .failure(error)
@@ -23,6 +26,15 @@ public struct ByteChunks: AsyncSequence, Sendable {
         self.connection = connection
         self.maximum = maximum
         self.idleTimeout = idleTimeout
+        drain = untilDrain ? connection.listener?.drain : nil
+    }
+
+    private func take(
+        _ core: ConnectionCore, _ state: inout ConnectionCore.State
+    ) -> ConnectionCore.Step<[UInt8]?> {
+        let step = core.take(&state, atMost: maximum)
+        if case .blocked = step, let drain, drain.isSignalled { return .done(nil) }
+        return step
     }
 
     /// An iterator over the chunks to come.
@@ -35,9 +47,7 @@ public struct ByteChunks: AsyncSequence, Sendable {
         /// The next chunk; nil at the end of the stream.
         public mutating func next() async throws -> [UInt8]? {
             let core = try chunks.source.get()
-            return try await core.receive(chunks.idleTimeout) {
-                core.take(&$0, atMost: chunks.maximum)
-            }
+            return try await core.receive(chunks.idleTimeout) { chunks.take(core, &$0) }
         }
 
         /// The next chunk; nil at the end of the stream.
@@ -45,9 +55,7 @@ public struct ByteChunks: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)?
         ) async throws -> [UInt8]? {
             let core = try chunks.source.get()
-            return try await core.receive(chunks.idleTimeout) {
-                core.take(&$0, atMost: chunks.maximum)
-            }
+            return try await core.receive(chunks.idleTimeout) { chunks.take(core, &$0) }
         }
     }
 }

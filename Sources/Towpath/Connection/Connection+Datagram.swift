@@ -27,7 +27,11 @@ extension Connection where Top: DatagramProtocol {
 
     /// The datagrams as they come. An error ends the iteration, not the connection: iterating again
     /// goes on.
-    public var messages: Datagrams { Datagrams(self) }
+    public var messages: Datagrams { Datagrams(self, untilDrain: false) }
+
+    /// The datagrams as they come, until the listener that accepted the connection drains and none is
+    /// waiting.
+    public var messagesUntilDrain: Datagrams { Datagrams(self, untilDrain: true) }
 
     /// Sends one datagram, possibly an empty one; returns when the kernel has taken it.
     ///

@@ -68,7 +68,9 @@ extension Connection where Top: StreamProtocol {
     }
 
     /// The stream as a sequence of chunks of up to 64 KiB, as they come.
-    public var chunks: ByteChunks { ByteChunks(self, atMost: 65_536, idleTimeout: nil) }
+    public var chunks: ByteChunks {
+        ByteChunks(self, atMost: 65_536, idleTimeout: nil, untilDrain: false)
+    }
 
     /// The stream as a sequence of chunks, as they come.
     ///
@@ -76,8 +78,12 @@ extension Connection where Top: StreamProtocol {
     ///   - maximum: The largest chunk, in bytes.
     ///   - idleTimeout: After how long without a byte the sequence throws
     ///     ``NetworkError/Code/timedOut``; nil for never.
-    public func chunks(atMost maximum: Int = 65_536, idleTimeout: Duration?) -> ByteChunks {
-        ByteChunks(self, atMost: maximum, idleTimeout: idleTimeout)
+    ///   - untilDrain: Whether the sequence also ends once the listener that accepted the connection
+    ///     drains and no byte is waiting, so that idle connections do not hold up a drain.
+    public func chunks(
+        atMost maximum: Int = 65_536, idleTimeout: Duration? = nil, untilDrain: Bool = false
+    ) -> ByteChunks {
+        ByteChunks(self, atMost: maximum, idleTimeout: idleTimeout, untilDrain: untilDrain)
     }
 
     // MARK: Sending

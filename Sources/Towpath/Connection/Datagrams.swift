@@ -11,13 +11,23 @@ public struct Datagrams: AsyncSequence, Sendable {
     private let source: Result<ConnectionCore, NetworkError>
     /// Keeps the connection while somebody iterates.
     private let connection: any Sendable & AnyObject
+    private let drain: DrainSignal?
 
-    init<Top>(_ connection: Connection<Top>) {
+    init<Top>(_ connection: Connection<Top>, untilDrain: Bool) {
         switch connection.core {
         case .live(let core): source = .success(core)
         case .impossible(let error): source = .failure(error)
         }
         self.connection = connection
+        drain = untilDrain ? connection.listener?.drain : nil
+    }
+
+    private func take(
+        _ core: ConnectionCore, _ state: inout ConnectionCore.State
+    ) -> ConnectionCore.Step<Datagram?> {
+        let step = core.takeDatagram(&state)
+        if case .blocked = step, let drain, drain.isSignalled { return .done(nil) }
+        return step
     }
 
     /// An iterator over the datagrams to come.
@@ -30,7 +40,7 @@ public struct Datagrams: AsyncSequence, Sendable {
         /// The next datagram; nil once no more will come.
         public mutating func next() async throws -> Datagram? {
             let core = try datagrams.source.get()
-            return try await core.receive(nil) { core.takeDatagram(&$0) }
+            return try await core.receive(nil) { datagrams.take(core, &$0) }
         }
 
         /// The next datagram; nil once no more will come.
@@ -38,7 +48,7 @@ public struct Datagrams: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)?
         ) async throws -> Datagram? {
             let core = try datagrams.source.get()
-            return try await core.receive(nil) { core.takeDatagram(&$0) }
+            return try await core.receive(nil) { datagrams.take(core, &$0) }
         }
     }
 }

@@ -257,6 +257,10 @@ final class ConnectionCore: EventHandler {
         state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
     }
 
+    func wakeReader() {
+        state.withLock { takeReader(&$0) }?.resume(returning: .ready)
+    }
+
     func takeReader(_ state: inout State) -> UnsafeContinuation<Wake, Never>? {
         guard let reader = state.reader else { return nil }
         state.reader = nil

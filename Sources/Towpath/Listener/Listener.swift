@@ -232,6 +232,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         case .datagrams(let hub): hub.drain()
         }
         context.live.interrupt()
+        context.live.wakeParked()
     }
 
     /// Stops listening at once and removes the Unix socket file; `run` cancels its handlers and returns.

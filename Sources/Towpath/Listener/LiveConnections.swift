@@ -49,6 +49,11 @@ final class LiveConnections: Sendable {
         for core in state.withLock({ Array($0.cores.values) }) { core.cancelOwner() }
     }
 
+    /// Lets those that are parked in a receive look again: the listener drains.
+    func wakeParked() {
+        for core in state.withLock({ Array($0.cores.values) }) { core.wakeReader() }
+    }
+
     /// Wakes whoever waits for room, to look at something else.
     func interrupt() {
         state.withLock { $0.roomWaiter.take() }?.finish(.ready)

@@ -1,0 +1,91 @@
+import Towpath
+
+/// The listeners of one command line.
+final class EchoService: Sendable {
+    let statistics = Statistics()
+    private let streams: [Listener<TCP>]
+    private let datagrams: [Listener<UDP>]
+    private let options: Options
+
+    /// Binds all listeners; throws the first error, and then none is left.
+    init(_ options: Options) async throws(NetworkError) {
+        self.options = options
+        var streams: [Listener<TCP>] = []
+        var datagrams: [Listener<UDP>] = []
+        for listening in options.listeners {
+            switch listening {
+            case .stream(let endpoint):
+                streams.append(try await Listener(on: endpoint) { TCP() })
+            case .datagrams(let endpoint):
+                datagrams.append(
+                    try await Listener(on: endpoint) {
+                        UDP().idleTimeout(options.idleTimeout ?? .seconds(60))
+                    })
+            }
+        }
+        self.streams = streams
+        self.datagrams = datagrams
+        for listener in streams { prepare(listener) }
+        for listener in datagrams { prepare(listener) }
+    }
+
+    private func prepare<Top>(_ listener: Listener<Top>) {
+        if let limit = options.connectionLimit { listener.connectionLimit(limit) }
+        if !options.isQuiet {
+            listener.onEvent { event in Console.note("\(listener.localEndpoint): \(event)") }
+        }
+    }
+
+    /// A line for each address.
+    var boundAddresses: [String] {
+        streams.map { listener in
+            let isUnix = listener.localEndpoint.port == nil
+            return isUnix
+                ? "listening on \(listener.localEndpoint)"
+                : "listening on tcp \(listener.localEndpoint)"
+        } + datagrams.map { "listening on udp \($0.localEndpoint)" }
+    }
+
+    /// Serves until ``drain()`` has come to its end.
+    func run() async throws {
+        try await withThrowingTaskGroup { group in
+            for listener in streams {
+                group.addTask { try await listener.run { try await self.echo($0) } }
+            }
+            for listener in datagrams {
+                group.addTask { try await listener.run { try await self.echo($0) } }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    func drain() {
+        for listener in streams { listener.drain(within: .seconds(5)) }
+        for listener in datagrams { listener.drain(within: .seconds(5)) }
+    }
+
+    private func echo(_ connection: Connection<TCP>) async throws {
+        statistics.connectionOpened()
+        defer { statistics.connectionClosed() }
+        let chunks = connection.chunks(idleTimeout: options.idleTimeout, untilDrain: true)
+        do {
+            for try await chunk in chunks {
+                statistics.didReceive(chunk.count)
+                try await connection.send(chunk)
+                statistics.didSend(chunk.count)
+            }
+        } catch let error as NetworkError where error.code == .timedOut && error.stage == .receive {
+            // Silent for the idle timeout: closed in good order.
+        }
+    }
+
+    private func echo(_ connection: Connection<UDP>) async throws {
+        statistics.connectionOpened()
+        defer { statistics.connectionClosed() }
+        for try await datagram in connection.messagesUntilDrain {
+            statistics.didReceive(datagram.bytes.count)
+            try await connection.send(datagram.bytes)
+            statistics.didSend(datagram.bytes.count)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import Towpath
+
+/// The command line.
+struct Options {
+    static let version = "0.1.0"
+
+    static let help = """
+        usage: echo-listener [--tcp [ADDRESS:]PORT]... [--udp [ADDRESS:]PORT]... [--unix PATH]...
+                             [--connection-limit N] [--idle-timeout SECONDS] [--stats SECONDS]
+                             [--quiet]
+
+        Sends back what it receives, and prints each address it is bound to.
+
+          --tcp [ADDRESS:]PORT     listen for TCP; without an address on all of both families;
+                                   port 0 lets the kernel choose
+          --udp [ADDRESS:]PORT     listen for UDP
+          --unix PATH              listen on a Unix socket; @NAME is an abstract one
+          --connection-limit N     at most N connections at a time, for each listener
+          --idle-timeout SECONDS   end a connection that is silent for so long
+                                   (default: never for streams, 60 for UDP)
+          --stats SECONDS          print connections, bytes and rates every so often
+          --quiet                  print errors only
+          --help, --version
+
+        SIGINT and SIGTERM end it in good order; a second one ends it at once.
+        Exit status: 0 ended by a signal, 1 cannot listen, 2 wrong usage.
+        """
+
+    enum Listening {
+        case stream(Endpoint)
+        case datagrams(Endpoint)
+    }
+
+    enum Command {
+        case listen(Options)
+        case print(String)
+    }
+
+    struct UsageError: Error {
+        let message: String
+    }
+
+    var listeners: [Listening] = []
+    var connectionLimit: Int?
+    var idleTimeout: Duration?
+    var statisticsInterval: Int?
+    var isQuiet = false
+
+    static func parse(_ arguments: [String]) throws(UsageError) -> Command {
+        var options = Options()
+        var rest = arguments[...]
+        while let option = rest.popFirst() {
+            switch option {
+            case "--help", "-h": return .print(help)
+            case "--version": return .print("echo-listener \(version)")
+            case "--quiet": options.isQuiet = true
+            case "--tcp":
+                options.listeners.append(.stream(try endpoint(option, &rest)))
+            case "--udp":
+                options.listeners.append(.datagrams(try endpoint(option, &rest)))
+            case "--unix":
+                let name = try value(option, &rest)
+                let isAbstract = name.hasPrefix("@")
+                options.listeners.append(
+                    .stream(isAbstract ? .abstract(String(name.dropFirst())) : .unix(name)))
+            case "--connection-limit":
+                options.connectionLimit = try number(option, &rest, 1...Int(Int32.max))
+            case "--idle-timeout":
+                options.idleTimeout = .seconds(try number(option, &rest, 1...Int(Int32.max)))
+            case "--stats":
+                options.statisticsInterval = try number(option, &rest, 1...86_400)
+            default:
+                throw UsageError(message: "unknown argument \(option)")
+            }
+        }
+        guard !options.listeners.isEmpty else {
+            throw UsageError(message: "nothing to listen on: give --tcp, --udp or --unix")
+        }
+        return .listen(options)
+    }
+
+    private static func value(
+        _ option: String, _ rest: inout ArraySlice<String>
+    ) throws(UsageError) -> String {
+        guard let value = rest.popFirst() else {
+            throw UsageError(message: "\(option) needs a value")
+        }
+        return value
+    }
+
+    private static func endpoint(
+        _ option: String, _ rest: inout ArraySlice<String>
+    ) throws(UsageError) -> Endpoint {
+        let text = try value(option, &rest)
+        let endpoint: Endpoint
+        do throws(AddressError) { endpoint = try Endpoint.parseListener(text) } catch {
+            throw UsageError(message: "\(option): \(error)")
+        }
+        guard endpoint.port != nil else {
+            throw UsageError(message: "\(option) \(text): Unix sockets are for --unix")
+        }
+        return endpoint
+    }
+
+    private static func number(
+        _ option: String, _ rest: inout ArraySlice<String>, _ range: ClosedRange<Int>
+    ) throws(UsageError) -> Int {
+        let text = try value(option, &rest)
+        guard let number = Int(text), range.contains(number) else {
+            throw UsageError(
+                message: "\(option) \(text): not a number from \(range.lowerBound)"
+                    + " to \(range.upperBound)")
+        }
+        return number
+    }
+}
