@@ -9,7 +9,8 @@ package final class DatagramBatch {
 
     /// What came with a datagram.
     package struct Header: Sendable {
-        package var remote: SocketAddress
+        /// Nil where the sender has no IP address.
+        package var remote: SocketAddress.Compact?
         package var local: LocalAddress?
         package var trafficClass: UInt8 = 0
         /// Nanoseconds of the host's real-time clock.
@@ -25,8 +26,8 @@ package final class DatagramBatch {
     private let vectors: UnsafeMutablePointer<iovec>
     private let messages: UnsafeMutablePointer<shim_mmsghdr>
 
-    private var preparedSize = 0
-    private var usedCount = 0
+    @exclusivity(unchecked) private var preparedSize = 0
+    @exclusivity(unchecked) private var usedCount = 0
 
     private init() {
         let capacity = Self.capacity
@@ -97,11 +98,16 @@ package final class DatagramBatch {
             start: bytes + index * Self.slotSize, count: Int(messages[index].msg_len))
     }
 
-    package func header(_ index: Int) -> Header {
+    /// Who sent a datagram, of any family.
+    package func remoteAddress(_ index: Int) -> SocketAddress {
         var remote = SocketAddress()
         remote.storage = addresses[index]
         remote.length = messages[index].msg_hdr.msg_namelen
-        var header = Header(remote: remote)
+        return remote
+    }
+
+    package func header(_ index: Int) -> Header {
+        var header = Header(remote: SocketAddress.Compact(addresses + index))
         header.isTruncated = messages[index].msg_hdr.msg_flags & SHIM_MSG_TRUNC != 0
         var control = shim_CMSG_FIRSTHDR(&messages[index].msg_hdr)
         while let current = control {

@@ -1,13 +1,38 @@
 internal import CTowpathLinux
 
-/// Where datagrams go and from which address; nil for a connected socket.
-package struct DatagramRoute: Sendable {
+/// Where datagrams go and from which address: the name and the control data of a message, made once.
+package final class DatagramRoute: Sendable {
     package let remote: SocketAddress
-    package let local: LocalAddress?
+    // Written once in init, then only read by the kernel.
+    private nonisolated(unsafe) let name: UnsafeMutablePointer<sockaddr_storage>
+    private nonisolated(unsafe) let control: UnsafeMutableRawBufferPointer
+    private let controlLength: Int
 
     package init(remote: SocketAddress, local: LocalAddress?) {
         self.remote = remote
-        self.local = local
+        let control = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 16)
+        // cmsg(3): CMSG_NXTHDR looks at the next header's length.
+        control.initializeMemory(as: UInt8.self, repeating: 0)
+        controlLength = local.map { ControlWriter.write($0, in: control) } ?? 0
+        self.control = control
+        name = .allocate(capacity: 1)
+        name.initialize(to: remote.storage)
+    }
+
+    deinit {
+        name.deallocate()
+        control.deallocate()
+    }
+
+    fileprivate var head: msghdr {
+        var head = msghdr()
+        head.msg_name = UnsafeMutableRawPointer(name)
+        head.msg_namelen = remote.length
+        if controlLength > 0 {
+            head.msg_control = control.baseAddress
+            head.msg_controllen = controlLength
+        }
+        return head
     }
 }
 
@@ -18,15 +43,15 @@ extension Descriptor {
     package func sendDatagram(
         _ bytes: UnsafeRawBufferPointer, _ route: DatagramRoute?, segmentSize: Int? = nil
     ) -> Transfer {
-        withMessageHead(route, segmentSize: segmentSize) { head in
-            var vector = iovec(
-                iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count
-            )
-            return withUnsafeMutablePointer(to: &vector) { vector in
-                var message = head
-                message.msg_iov = vector
-                message.msg_iovlen = 1
-                return Transfer(shim_sendmsg(number, &message))
+        var vector = iovec(
+            iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+        return withUnsafeMutablePointer(to: &vector) { vector in
+            var message = route?.head ?? msghdr()
+            message.msg_iov = vector
+            message.msg_iovlen = 1
+            guard let segmentSize else { return Transfer(shim_sendmsg(number, &message)) }
+            return ControlWriter.withSegmentSize(segmentSize, added: &message) {
+                Transfer(shim_sendmsg(number, &$0))
             }
         }
     }
@@ -37,12 +62,10 @@ extension Descriptor {
     ) -> Transfer {
         let datagrams = datagrams.prefix(DatagramBatch.capacity)
         let bytes = Array(datagrams.joined())
-        return withMessageHead(route, segmentSize: nil) { head in
-            bytes.withUnsafeBytes { bytes in
-                withUnsafeTemporaryAllocation(of: iovec.self, capacity: datagrams.count) {
-                    vectors in
-                    Self.sendMany(number, head, datagrams, bytes, vectors)
-                }
+        let head = route?.head ?? msghdr()
+        return bytes.withUnsafeBytes { bytes in
+            withUnsafeTemporaryAllocation(of: iovec.self, capacity: datagrams.count) { vectors in
+                Self.sendMany(number, head, datagrams, bytes, vectors)
             }
         }
     }
@@ -70,54 +93,46 @@ extension Descriptor {
             return Transfer(shim_sendmmsg(number, messages.baseAddress, UInt32(datagrams.count)))
         }
     }
+}
 
-    /// A message with the route's name and control data, without bytes yet.
-    private func withMessageHead(
-        _ route: DatagramRoute?, segmentSize: Int?, _ body: (msghdr) -> Transfer
-    ) -> Transfer {
-        var head = msghdr()
-        guard route != nil || segmentSize != nil else { return body(head) }
-        return withUnsafeTemporaryAllocation(byteCount: 128, alignment: 16) { control in
-            // cmsg(3): CMSG_NXTHDR looks at the next header's length.
-            control.initializeMemory(as: UInt8.self, repeating: 0)
-            head.msg_control = control.baseAddress
-            head.msg_controllen = control.count
-            head.msg_controllen = Self.write(route?.local, segmentSize, to: &head)
-            if head.msg_controllen == 0 { head.msg_control = nil }
-            guard var name = route?.remote.storage else { return body(head) }
-            head.msg_namelen = route?.remote.length ?? 0
-            return withUnsafeMutablePointer(to: &name) { name in
-                head.msg_name = UnsafeMutableRawPointer(name)
-                return body(head)
-            }
+/// Control messages, cmsg(3).
+private enum ControlWriter {
+    /// The source address; returns how many bytes that takes.
+    static func write(_ local: LocalAddress, in control: UnsafeMutableRawBufferPointer) -> Int {
+        var message = msghdr()
+        message.msg_control = control.baseAddress
+        message.msg_controllen = control.count
+        guard let header = shim_CMSG_FIRSTHDR(&message) else { return 0 }
+        if local.isIPv4 {
+            var info = shim_in_pktinfo()
+            info.spec_dst.s_addr = UInt32(truncatingIfNeeded: local.low).bigEndian
+            return put(info, Int32(IPPROTO_IP), SHIM_IP_PKTINFO, in: header)
         }
+        var info = shim_in6_pktinfo()
+        withUnsafeMutableBytes(of: &info.addr) { bytes in
+            bytes.storeBytes(of: local.high.bigEndian, as: UInt64.self)
+            bytes.storeBytes(of: local.low.bigEndian, toByteOffset: 8, as: UInt64.self)
+        }
+        info.ifindex = local.interface
+        return put(info, Int32(IPPROTO_IPV6), SHIM_IPV6_PKTINFO, in: header)
     }
 
-    private static func write(
-        _ local: LocalAddress?, _ segmentSize: Int?, to message: inout msghdr
-    ) -> Int {
-        var used = 0
-        var control = shim_CMSG_FIRSTHDR(&message)
-        if let local, let header = control {
-            if local.isIPv4 {
-                var info = shim_in_pktinfo()
-                info.spec_dst.s_addr = UInt32(truncatingIfNeeded: local.low).bigEndian
-                used += put(info, Int32(IPPROTO_IP), SHIM_IP_PKTINFO, in: header)
-            } else {
-                var info = shim_in6_pktinfo()
-                withUnsafeMutableBytes(of: &info.addr) { bytes in
-                    bytes.storeBytes(of: local.high.bigEndian, as: UInt64.self)
-                    bytes.storeBytes(of: local.low.bigEndian, toByteOffset: 8, as: UInt64.self)
-                }
-                info.ifindex = local.interface
-                used += put(info, Int32(IPPROTO_IPV6), SHIM_IPV6_PKTINFO, in: header)
+    /// Calls `body` with the message and UDP_SEGMENT behind the control data that it has.
+    static func withSegmentSize(
+        _ size: Int, added message: inout msghdr, _ body: (inout msghdr) -> Transfer
+    ) -> Transfer {
+        withUnsafeTemporaryAllocation(byteCount: 128, alignment: 16) { control in
+            control.initializeMemory(as: UInt8.self, repeating: 0)
+            let used = message.msg_controllen
+            control.copyMemory(from: .init(start: message.msg_control, count: used))
+            let end = control.baseAddress.map { $0 + used }
+            if let header = end?.assumingMemoryBound(to: cmsghdr.self) {
+                message.msg_control = control.baseAddress
+                message.msg_controllen =
+                    used + put(UInt16(clamping: size), SHIM_SOL_UDP, SHIM_UDP_SEGMENT, in: header)
             }
-            control = shim_CMSG_NXTHDR(&message, header)
+            return body(&message)
         }
-        if let segmentSize, let header = control {
-            used += put(UInt16(clamping: segmentSize), SHIM_SOL_UDP, SHIM_UDP_SEGMENT, in: header)
-        }
-        return used
     }
 
     private static func put<Value>(

@@ -96,6 +96,21 @@ extension SocketAddress {
         package let port: UInt16
         package let family: Family
 
+        /// Nil for what is no IP address.
+        init?(_ storage: UnsafePointer<sockaddr_storage>) {
+            switch Int32(storage.pointee.ss_family) {
+            case AF_INET:
+                (high, low, scope) = (0, UInt64(shim_in_address(storage)), 0)
+                family = .ipv4
+            case AF_INET6:
+                (high, low) = (shim_in6_high(storage), shim_in6_low(storage))
+                scope = shim_in6_scope(storage)
+                family = .ipv6
+            default: return nil
+            }
+            port = shim_port(storage)
+        }
+
         /// Three words rather than five fields: listeners hash one of these per datagram.
         package func hash(into hasher: inout Hasher) {
             hasher.combine(high)
@@ -105,16 +120,7 @@ extension SocketAddress {
     }
 
     /// Nil for what is no IP address.
-    package var compact: Compact? {
-        switch family {
-        case .ipv4:
-            Compact(high: 0, low: UInt64(ipv4), scope: 0, port: port, family: .ipv4)
-        case .ipv6:
-            Compact(
-                high: ipv6.high, low: ipv6.low, scope: ipv6.scope, port: port, family: .ipv6)
-        case .unix, .other: nil
-        }
-    }
+    package var compact: Compact? { withUnsafePointer(to: storage) { Compact($0) } }
 
     package init(_ compact: Compact) {
         if compact.family == .ipv4 {

@@ -38,7 +38,10 @@ extension Connection where Top: DatagramProtocol {
     /// Throws ``NetworkError/Code/messageTooLong`` if it is larger than the socket, or, with
     /// ``UDP/Fragmentation/prohibited``, the path can take.
     public func send(_ bytes: [UInt8], timeout: Duration? = nil) async throws {
-        try await liveCore().sendDatagram(bytes.span.bytes, timeout: timeout)
+        let core = try liveCore()
+        var holdsRight = false
+        if try bytes.withUnsafeBytes({ try core.sendDatagramAtOnce($0, &holdsRight) }) { return }
+        try await core.sendDatagram(bytes.span.bytes, holdsRight: holdsRight, timeout: timeout)
     }
 
     /// Sends one datagram from memory that the caller keeps.

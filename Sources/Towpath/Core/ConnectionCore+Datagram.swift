@@ -30,7 +30,7 @@ extension ConnectionCore {
         case .done:
             state.budget.spend(batch.content(0).count)
             let header = batch.header(0)
-            let path = datagramPath(&state, header)
+            let path = datagramPath(&state, batch)
             for datagram in Datagram.others(in: batch.content(0), header, path) {
                 state.orMakeRare.datagrams.append(datagram)
             }
@@ -46,12 +46,12 @@ extension ConnectionCore {
 
     /// The addresses of a socket of one's own, which stay the same.
     private func datagramPath(
-        _ state: inout State, _ header: DatagramBatch.Header
+        _ state: inout State, _ batch: DatagramBatch
     ) -> Datagram.Path {
         if let path = state.rare?.path { return path }
         // A Unix socket's peer need not have a name.
         let path = Datagram.Path(
-            remote: Endpoint(header.remote) ?? plan.flatMap { try? $0.endpoint.get() },
+            remote: Endpoint(batch.remoteAddress(0)) ?? plan.flatMap { try? $0.endpoint.get() },
             local: state.descriptor.localAddress().flatMap { Endpoint($0) })
         state.orMakeRare.path = path
         return path
@@ -80,8 +80,30 @@ extension ConnectionCore {
 
     // MARK: Sending
 
-    func sendDatagram(_ bytes: borrowing RawSpan, timeout: Duration?) async throws {
-        var right = SendingRight(timeout)
+    /// Sends a datagram if that needs no waiting; otherwise `sendDatagram` goes on from here.
+    func sendDatagramAtOnce(
+        _ bytes: UnsafeRawBufferPointer, _ holdsRight: inout Bool
+    ) throws -> Bool {
+        if Task.isCancelled { throw CancellationError() }
+        let step = state.withLock { state -> SendStep in
+            guard state.phase == .ready, state.isWritable, !state.isSending else { return .retry }
+            let (step, _) = attemptDatagram(&state, false) { $0.sendDatagram(bytes, peer?.route) }
+            return step
+        }
+        switch step {
+        case .done: return true
+        case .failed(let error): throw error
+        case .blocked, .spent:
+            holdsRight = true
+            return false
+        case .queued, .retry, .notOpen: return false
+        }
+    }
+
+    func sendDatagram(
+        _ bytes: borrowing RawSpan, holdsRight: Bool = false, timeout: Duration?
+    ) async throws {
+        var right = SendingRight(timeout, isHeld: holdsRight)
         var isSent = false
         repeat {
             let step = state.withLock { state in
@@ -123,9 +145,12 @@ extension ConnectionCore {
 
     private struct SendingRight {
         let deadline: UInt64
-        var isHeld = false
+        var isHeld: Bool
 
-        init(_ timeout: Duration?) { deadline = MonotonicClock.deadline(after: timeout) }
+        init(_ timeout: Duration?, isHeld: Bool = false) {
+            deadline = MonotonicClock.deadline(after: timeout)
+            self.isHeld = isHeld
+        }
     }
 
     private func attemptDatagram(
@@ -140,14 +165,7 @@ extension ConnectionCore {
             state.isSending = true
             return (.spent, 0)
         }
-        let transfer: Transfer
-        if let peer {
-            state.orMakeRare.lastActivity = MonotonicClock.now
-            transfer = peer.hub.withSocket(send)
-        } else {
-            transfer = state.descriptor.map { socket, _ in send(socket) }
-        }
-        switch transfer {
+        switch transmit(&state, send) {
         case .done(let count):
             state.budget.spend(count)
             return (.done, count)
@@ -159,6 +177,14 @@ extension ConnectionCore {
             // Passing: the next datagram may well arrive.
             return (.failed(NetworkError(SystemError(code, "sendmsg"), .send, "not sent")), 0)
         }
+    }
+
+    private func transmit(
+        _ state: inout State, _ send: (borrowing Descriptor) -> Transfer
+    ) -> Transfer {
+        guard let peer else { return state.descriptor.map { socket, _ in send(socket) } }
+        state.orMakeRare.lastActivity = MonotonicClock.now
+        return peer.hub.withSocket(send)
     }
 
     /// Does what a step asks for, and says whether it was the last of its datagram.

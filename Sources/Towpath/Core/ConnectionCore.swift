@@ -50,11 +50,12 @@ final class ConnectionCore: EventHandler {
         var rare: Rare?
     }
 
-    /// What few connections have at any time.
+    /// What few connections have at any time. Touched only with the lock held, so that the hot ones of
+    /// these need no check for exclusivity.
     final class Rare {
         /// The rest of a send whose caller stopped waiting after the kernel had taken a part of it.
-        var owed: ArraySlice<UInt8> = []
-        var senders: [Waiter] = []
+        @exclusivity(unchecked) var owed: ArraySlice<UInt8> = []
+        @exclusivity(unchecked) var senders: [Waiter] = []
         var readyWaiters: [Waiter] = []
         var finishWaiters: [Waiter] = []
         var closeWaiters: [Waiter] = []
@@ -63,11 +64,11 @@ final class ConnectionCore: EventHandler {
         var establishing: Task<Void, Never>?
         var report: EstablishmentReport?
         /// Datagrams that arrived together with an earlier one, or were dealt to a listener's peer.
-        var datagrams = Ring<Datagram>()
+        @exclusivity(unchecked) var datagrams = Ring<Datagram>()
         var droppedDatagramCount = 0
         var path: Datagram.Path?
         /// When a datagram last came or went, of a listener's peer.
-        var lastActivity: UInt64 = 0
+        @exclusivity(unchecked) var lastActivity: UInt64 = 0
     }
 
     /// Whom to wake once the lock is released.

@@ -154,7 +154,7 @@ final class DatagramHub: EventHandler {
         var dropped = 0
         for index in 0..<count {
             let header = batch.header(index)
-            guard let remote = header.remote.compact else { continue }
+            guard let remote = header.remote else { continue }
             let key = DatagramPeer.Key(remote: remote, local: header.local)
             guard let core = core(for: key) else {
                 dropped += 1
