@@ -57,6 +57,15 @@ package struct SocketAddress: Sendable {
         }
     }
 
+    /// Whether it stands for all addresses of the host.
+    package var isWildcard: Bool {
+        switch family {
+        case .ipv4: ipv4 == 0
+        case .ipv6: ipv6.high == 0 && ipv6.low == 0
+        case .unix, .other: false
+        }
+    }
+
     /// The name of a Unix address: nil where the socket has none.
     package var unix: (name: [UInt8], abstract: Bool)? {
         let head = MemoryLayout<sa_family_t>.size

@@ -22,17 +22,18 @@ final class DatagramHub: EventHandler {
 
     let loop: EventLoop
     let udp: UDP
-    private let port: UInt16
+    /// Where the socket is bound.
+    private let address: SocketAddress
     private let state: Locked<State>
     private let context: ListenerContext
 
     init(
-        loop: EventLoop, udp: UDP, socket: consuming Descriptor, port: UInt16,
+        loop: EventLoop, udp: UDP, socket: consuming Descriptor, address: SocketAddress,
         context: ListenerContext
     ) throws(SystemError) {
         self.loop = loop
         self.udp = udp
-        self.port = port
+        self.address = address
         self.context = context
         var initial = State()
         initial.socket = consume socket
@@ -174,7 +175,7 @@ final class DatagramHub: EventHandler {
                 return (nil, false, nil)
             }
             let core = ConnectionCore(
-                loop: loop, peer: DatagramPeer(hub: self, key: key, localPort: port))
+                loop: loop, peer: DatagramPeer(hub: self, key: key, bound: address))
             state.peers[key] = core
             state.arrivals.append(core)
             return (core, true, state.acceptor.take())

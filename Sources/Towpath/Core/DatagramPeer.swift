@@ -15,13 +15,13 @@ final class DatagramPeer: Sendable {
     let route: DatagramRoute
     let path: Datagram.Path
 
-    init(hub: DatagramHub, key: Key, localPort: UInt16) {
+    init(hub: DatagramHub, key: Key, bound: SocketAddress) {
         self.hub = hub
         self.key = key
         let remote = SocketAddress(key.remote)
         route = DatagramRoute(remote: remote, local: key.local)
         path = Datagram.Path(
             remote: Endpoint(remote),
-            local: key.local.flatMap { Endpoint($0.address(port: localPort)) })
+            local: Endpoint(key.local?.address(port: bound.port) ?? bound))
     }
 }

@@ -195,7 +195,7 @@ struct Establishment {
         case .udp(let udp):
             socket = try Self.socket(target.family, .datagram, multipath: false)
             try setup.apply(socket, target.family)
-            try setup.apply(udp, to: socket, target.family, isListener: false)
+            try setup.apply(udp, to: socket, target.family, answersFromMany: false)
         }
         try bind(socket, target.family)
         return socket

@@ -78,7 +78,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             case .udp(let udp):
                 source = .datagrams(
                     try DatagramHub(
-                        loop: loop, udp: udp, socket: bound.descriptor, port: address.port,
+                        loop: loop, udp: udp, socket: bound.descriptor, address: address,
                         context: context))
             }
         } catch {

@@ -18,8 +18,7 @@ struct ListenerSocket: ~Copyable {
             throw NetworkError(
                 .optionFailed, .setup, "localEndpoint: a listener is bound to its own endpoint")
         }
-        let family = address.family
-        let socket = try make(family, parameters, transport)
+        let socket = try make(address, parameters, transport)
         do throws(SystemError) {
             var file: UnixSocketFile?
             if case .unix(let path) = endpoint {
@@ -38,9 +37,9 @@ struct ListenerSocket: ~Copyable {
     }
 
     private static func make(
-        _ family: SocketAddress.Family, _ parameters: Parameters,
-        _ transport: ProtocolStack.Transport
+        _ address: SocketAddress, _ parameters: Parameters, _ transport: ProtocolStack.Transport
     ) throws(NetworkError) -> Descriptor {
+        let family = address.family
         var parameters = parameters
         let socket: Descriptor
         switch transport {
@@ -57,7 +56,8 @@ struct ListenerSocket: ~Copyable {
         }
         // Explicit, since net.ipv6.bindv6only decides otherwise.
         if family == .ipv6 { parameters.ipv6Only = parameters.ipv6Only ?? false }
-        try apply(parameters, transport, to: socket, family)
+        try apply(
+            parameters, transport, to: socket, family, isWildcard: address.isWildcard)
         return socket
     }
 
@@ -73,7 +73,7 @@ struct ListenerSocket: ~Copyable {
 
     private static func apply(
         _ parameters: Parameters, _ transport: ProtocolStack.Transport,
-        to socket: borrowing Descriptor, _ family: SocketAddress.Family
+        to socket: borrowing Descriptor, _ family: SocketAddress.Family, isWildcard: Bool
     ) throws(NetworkError) {
         let setup = SocketSetup(parameters: parameters)
         try setup.apply(socket, family)
@@ -85,7 +85,7 @@ struct ListenerSocket: ~Copyable {
                 try setup.apply(tcp, to: socket, isListener: true)
             }
         case .udp(let udp):
-            try setup.apply(udp, to: socket, family, isListener: true)
+            try setup.apply(udp, to: socket, family, answersFromMany: isWildcard)
         }
     }
 
@@ -93,10 +93,10 @@ struct ListenerSocket: ~Copyable {
         _ number: Int32, _ parameters: Parameters, _ transport: ProtocolStack.Transport
     ) throws(NetworkError) -> ListenerSocket {
         let socket = try adopt(number)
-        let family: SocketAddress.Family
+        let address: SocketAddress
         let isUsable: Bool
         do throws(SystemError) {
-            family = try socket.localAddress().family
+            address = try socket.localAddress()
             let isListening = try socket.get(.isListening) != 0
             isUsable =
                 try socket.isType(transport.socketType)
@@ -109,7 +109,8 @@ struct ListenerSocket: ~Copyable {
                 .invalidEndpoint, .listen,
                 "descriptor \(number) is no listening socket of the stack's type")
         }
-        try apply(parameters, transport, to: socket, family)
+        try apply(
+            parameters, transport, to: socket, address.family, isWildcard: address.isWildcard)
         return ListenerSocket(descriptor: socket, file: nil)
     }
 
