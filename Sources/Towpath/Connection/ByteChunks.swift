@@ -24,7 +24,7 @@ public struct ByteChunks: AsyncSequence, Sendable {
         case .impossible(let error): source = .failure(error)
         }
         self.connection = connection
-        self.maximum = maximum
+        self.maximum = maximum < 1 ? 1 : maximum
         self.idleTimeout = idleTimeout
         drain = untilDrain ? connection.listener?.drain : nil
     }

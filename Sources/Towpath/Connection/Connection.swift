@@ -1,6 +1,6 @@
 internal import TowpathReactor
 
-/// A connection to a peer over TCP, UDP or a Unix socket, with ``Top`` as its topmost protocol.
+/// A connection to a peer over TCP, UDP or a Unix socket, with `Top` as its topmost protocol.
 ///
 /// Nothing is opened by `init`: the first use does it, or ``start(timeout:)``. All methods may be
 /// called from any task. Every waiting call takes a `timeout`, counted from the call, and obeys the

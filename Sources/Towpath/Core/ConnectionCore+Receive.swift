@@ -90,13 +90,8 @@ extension ConnectionCore {
         if !state.input.isEmpty { return .done(state.input.take(maximum)) }
         if state.readsBulk { return takeBulk(&state, atMost: maximum) }
         let scratch = Self.scratch(maximum)
-        switch read(&state, into: scratch) {
-        case .done(0): return .done(nil)
-        case .done(let count): return .done([UInt8](copying: .init(rebasing: scratch[..<count])))
-        case .failed(let error): return .failed(error)
-        case .blocked: return .blocked
-        case .spent: return .spent
-        case .notOpen: return .notOpen
+        return read(&state, into: scratch).map { count in
+            count == 0 ? nil : [UInt8](copying: .init(rebasing: scratch[..<count]))
         }
     }
 
@@ -122,30 +117,22 @@ extension ConnectionCore {
 
     /// At least `minimum` bytes, fewer only at the end, and no more than `maximum`.
     func take(_ state: inout State, atLeast minimum: Int, atMost maximum: Int) -> Step<[UInt8]?> {
-        switch gather(&state, upTo: minimum, readingAtMost: maximum) {
-        case .done(0): .done(nil)
-        case .done: .done(state.input.take(maximum))
-        case .failed(let error): .failed(error)
-        case .blocked: .blocked
-        case .spent: .spent
-        case .notOpen: .notOpen
-        }
+        guard maximum > 0 else { return .done([]) }
+        let step = gather(&state, upTo: max(1, minimum), readingAtMost: maximum)
+        return step.map { $0 == 0 ? nil : state.input.take(maximum) }
     }
 
     /// Exactly `count` bytes; at an early end they stay to be read.
     func take(_ state: inout State, exactly count: Int) -> Step<[UInt8]> {
-        switch gather(&state, upTo: count, readingAtMost: count) {
-        case .done(let gathered) where gathered < count:
-            .failed(
+        guard count > 0 else { return .done([]) }
+        let step = gather(&state, upTo: count, readingAtMost: count)
+        if case .done(let gathered) = step, gathered < count {
+            return .failed(
                 NetworkError(
                     .endOfStream, .receive,
                     "the stream ended after \(gathered) of \(count) bytes; they can still be read"))
-        case .done: .done(state.input.take(count))
-        case .failed(let error): .failed(error)
-        case .blocked: .blocked
-        case .spent: .spent
-        case .notOpen: .notOpen
         }
+        return step.map { _ in state.input.take(count) }
     }
 
     /// Everything up to and including the delimiter. `searched` is where the next search begins.
@@ -163,18 +150,14 @@ extension ConnectionCore {
                         .limitExceeded, .receive,
                         "no delimiter within \(limit) bytes; they can still be read"))
             }
-            switch gather(&state, upTo: searched + 1, readingAtMost: limit) {
-            case .done(let gathered) where gathered <= searched:
+            let step = gather(&state, upTo: searched + 1, readingAtMost: limit)
+            guard case .done(let gathered) = step else { return step.map { _ in [] } }
+            guard gathered > searched else {
                 return .failed(
                     NetworkError(
                         .endOfStream, .receive,
                         "the stream ended after \(gathered) bytes without the delimiter;"
                             + " they can still be read"))
-            case .done: continue
-            case .failed(let error): return .failed(error)
-            case .blocked: return .blocked
-            case .spent: return .spent
-            case .notOpen: return .notOpen
             }
         }
     }

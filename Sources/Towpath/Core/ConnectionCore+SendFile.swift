@@ -62,10 +62,8 @@ extension ConnectionCore {
                 return state.isOpen ? state.failure : state.failure ?? .closed(.send)
             }
             if let failure { throw failure }
-            switch try await BlockingPool.shared.run({ transfer.send(from: offset, count: count) })
-            {
+            switch try await sendPiece(of: transfer, from: offset, count: count) {
             case .done(let written):
-                state.withLock { $0.isWritable = true }
                 return written
             case .wouldBlock:
                 let wake = await parkWriter(until: deadline)
@@ -77,5 +75,15 @@ extension ConnectionCore {
                 throw error
             }
         }
+    }
+
+    /// One sendfile(2) on the pool. Only where the kernel was full is there an edge to come.
+    private func sendPiece(
+        of transfer: FileTransfer, from offset: Int, count: Int
+    ) async throws(SystemError) -> Transfer {
+        var result = Transfer.done(0)
+        defer { if result != .wouldBlock { state.withLock { $0.isWritable = true } } }
+        result = try await BlockingPool.shared.run { transfer.send(from: offset, count: count) }
+        return result
     }
 }

@@ -246,18 +246,14 @@ final class ConnectionCore: EventHandler {
         withUnsafeCurrentTask { unsafeBitCast($0, to: UInt.self) }
     }
 
-    /// Makes the current task the owner, which the listener wakes with `cancelOwner` when it is
+    /// Makes the current task the owner, which the listener wakes with `wakeReader` when it is
     /// cancelled: its receives park without a cancellation handler of their own, which is a quarter of
     /// the cost of a wait. To be called once, before a second task knows the connection.
     func claim() { owner = Self.currentTask }
 
     var isOwnedByCurrentTask: Bool { owner != 0 && owner == Self.currentTask }
 
-    /// The owner is cancelled. If it is not parked it finds out itself when it parks.
-    func cancelOwner() {
-        state.withLock { takeReader(&$0) }?.resume(returning: .cancelled)
-    }
-
+    /// Lets a parked receive look again: its task was cancelled, or the listener drains.
     func wakeReader() {
         state.withLock { takeReader(&$0) }?.resume(returning: .ready)
     }

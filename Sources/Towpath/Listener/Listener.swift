@@ -141,7 +141,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         let failure = await withTaskCancellationHandler {
             await withTaskExecutorPreference(loop) { await serveAll(on: executor, handler) }
         } onCancel: {
-            context.live.cancelParked()
+            context.live.wakeParked()
         }
         if let failure { throw failure }
         if context.drainDeadline == nil { try Task.checkCancellation() }
@@ -159,7 +159,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             }
             close()
             group.cancelAll()
-            context.live.cancelParked()
+            context.live.wakeParked()
             return failure
         }
     }

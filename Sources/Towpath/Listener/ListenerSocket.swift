@@ -10,9 +10,11 @@ struct ListenerSocket: ~Copyable {
         _ endpoint: Endpoint, _ parameters: Parameters, _ transport: ProtocolStack.Transport
     ) throws(NetworkError) -> ListenerSocket {
         guard let address = SocketAddress(endpoint) else {
-            throw NetworkError(
-                .invalidEndpoint, .listen,
-                "\(endpoint): a listener is bound to an address of this host, not to a name")
+            let reason =
+                endpoint.port == nil
+                ? "a Unix socket's name has 1 to 107 bytes"
+                : "a listener is bound to an address of this host, not to a name"
+            throw NetworkError(.invalidEndpoint, .listen, "\(endpoint): \(reason)")
         }
         guard parameters.localEndpoint == nil else {
             throw NetworkError(

@@ -43,13 +43,8 @@ final class LiveConnections: Sendable {
         idle?.finish(.ready)
     }
 
-    /// The handlers' tasks were cancelled: those that are parked in a receive of their connection have
-    /// no cancellation handler of their own (see `ConnectionCore.claim`).
-    func cancelParked() {
-        for core in state.withLock({ Array($0.cores.values) }) { core.cancelOwner() }
-    }
-
-    /// Lets those that are parked in a receive look again: the listener drains.
+    /// Lets those that are parked in a receive look again: the listener drains, or has cancelled the
+    /// handlers, which have no cancellation handler of their own there (see `ConnectionCore.claim`).
     func wakeParked() {
         for core in state.withLock({ Array($0.cores.values) }) { core.wakeReader() }
     }

@@ -94,8 +94,11 @@ final class StreamAcceptor: EventHandler {
         switch consume attempt {
         case .notMade(let step): return step
         case .made(.connection(let socket, let address)): return makeCore(socket, address)
-        // What there is now, a drain or a new client, shows at the next attempt.
-        case .made(.none): return .again
+        case .made(.none):
+            // Nobody waits any more: an exhaustion is over, however often it came and went meanwhile.
+            if state.withLock({ $0.backOff.take() != nil }) { context.post(.resourcesAvailable) }
+            // A drain or a new client shows at the next attempt.
+            return .again
         case .made(.passing(let code)): return .lost(Self.error(code, "a client was gone"))
         case .made(.failed(let code)): return .failed(Self.error(code, "cannot accept any more"))
         case .made(.exhausted(let code)): return backOff(code)
@@ -103,8 +106,7 @@ final class StreamAcceptor: EventHandler {
     }
 
     private func makeCore(_ socket: consuming Descriptor, _ address: SocketAddress) -> Step {
-        let isRecovery = state.withLock { $0.backOff.take() != nil }
-        if isRecovery { context.post(.resourcesAvailable) }
+        state.withLock { if $0.backOff != nil { $0.backOff = Self.backOffs.lowerBound } }
         do throws(SystemError) {
             let loop = try EventLoopGroup.shared.next()
             return .accepted(
