@@ -98,11 +98,15 @@ extension Connection where Top: StreamProtocol {
         let core = try liveCore()
         var sent = 0
         if try bytes.withUnsafeBytes({ try core.sendAtOnce($0, &sent) }) { return }
-        try await core.send(
-            count: bytes.count, sent: sent, timeout: timeout,
-            write: { socket, offset in
-                bytes.withUnsafeBytes { socket.send(.init(rebasing: $0[offset...])) }
-            }, rest: { bytes[$0...] })
+        try await core.send(bytes[...], sent: sent, timeout: timeout)
+    }
+
+    /// Sends a part of an array, without copying it out.
+    public func send(_ bytes: ArraySlice<UInt8>, timeout: Duration? = nil) async throws {
+        let core = try liveCore()
+        var sent = 0
+        if try bytes.withUnsafeBytes({ try core.sendAtOnce($0, &sent) }) { return }
+        try await core.send(bytes, sent: sent, timeout: timeout)
     }
 
     /// Sends bytes from memory that the caller keeps.

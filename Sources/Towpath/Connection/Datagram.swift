@@ -59,7 +59,7 @@ extension Datagram {
         return stride(from: size, to: content.count, by: size).map { start in
             let end = min(start + size, content.count)
             return Datagram(
-                [UInt8](copying: .init(rebasing: content[start..<end])), header, path,
+                [UInt8](UnsafeRawBufferPointer(rebasing: content[start..<end])), header, path,
                 isTruncated: header.isTruncated && end == content.count)
         }
     }
@@ -70,7 +70,7 @@ extension Datagram {
     ) -> Datagram {
         let end = min(header.segmentSize ?? content.count, content.count)
         return Datagram(
-            [UInt8](copying: .init(rebasing: content[..<end])), header, path,
+            [UInt8](UnsafeRawBufferPointer(rebasing: content[..<end])), header, path,
             isTruncated: header.isTruncated && end == content.count)
     }
 }

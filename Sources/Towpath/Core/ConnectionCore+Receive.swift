@@ -91,7 +91,7 @@ extension ConnectionCore {
         if state.readsBulk { return takeBulk(&state, atMost: maximum) }
         let scratch = Self.scratch(maximum)
         return read(&state, into: scratch).map { count in
-            count == 0 ? nil : [UInt8](copying: .init(rebasing: scratch[..<count]))
+            count == 0 ? nil : [UInt8](UnsafeRawBufferPointer(rebasing: scratch[..<count]))
         }
     }
 
@@ -104,7 +104,7 @@ extension ConnectionCore {
             if case .done(let count) = step { $1 = count }
         }
         // The transfer has ended: the result keeps no more memory than it needs.
-        let result = state.readsBulk ? bytes : bytes.withUnsafeBytes { [UInt8](copying: $0) }
+        let result = state.readsBulk ? bytes : bytes.withUnsafeBytes { [UInt8]($0) }
         return step.map { $0 == 0 ? nil : result }
     }
 
@@ -229,16 +229,6 @@ extension ConnectionCore.Step {
         case .blocked: .blocked
         case .spent: .spent
         case .notOpen: .notOpen
-        }
-    }
-}
-
-extension [UInt8] {
-    /// The generic initializers copy a buffer's slice byte by byte.
-    init(copying bytes: UnsafeRawBufferPointer) {
-        self.init(unsafeUninitializedCapacity: bytes.count) { target, count in
-            UnsafeMutableRawBufferPointer(target).copyMemory(from: bytes)
-            count = bytes.count
         }
     }
 }

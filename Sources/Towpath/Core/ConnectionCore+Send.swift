@@ -33,6 +33,15 @@ extension ConnectionCore {
         }
     }
 
+    /// Sends what `sendAtOnce` left.
+    func send(_ bytes: ArraySlice<UInt8>, sent: Int, timeout: Duration?) async throws {
+        try await send(
+            count: bytes.count, sent: sent, timeout: timeout,
+            write: { socket, offset in
+                bytes.withUnsafeBytes { socket.send(.init(rebasing: $0[offset...])) }
+            }, rest: { bytes.dropFirst($0) })
+    }
+
     /// Sends `count` bytes, of which `sendAtOnce` has sent some. `write` hands the kernel what lies
     /// behind an offset; `rest` copies it, which is needed only if the caller stops waiting in the
     /// middle.

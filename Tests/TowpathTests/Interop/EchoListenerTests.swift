@@ -1,0 +1,181 @@
+import Foundation
+import Testing
+
+@Suite(
+    "echo-listener, as its users meet it", .enabled(if: Tool.isAvailable), .timeLimit(.minutes(2)))
+struct EchoListenerTests {
+    @Test(
+        "a wrong command line ends with status 2 and one clear line",
+        arguments: [
+            ("", "nothing to listen on"),
+            ("--tcp", "--tcp needs a value"),
+            ("--tcp 70000", "port 70000 is out of range"),
+            ("--tcp localhost:7", "localhost"),
+            ("--udp unix:/x", "Unix sockets are for --unix"),
+            ("--frobnicate", "unknown argument --frobnicate"),
+            ("--tcp 0 --stats 0", "not a number from 1"),
+            ("--tcp 0 --connection-limit many", "not a number from 1"),
+        ])
+    func usage(arguments: String, complaint: String) throws {
+        let (output, errors, status) = try Tool.run("exec $ECHO \(arguments)")
+        #expect(status == 2)
+        #expect(output.isEmpty)
+        #expect(errors.contains(complaint), "\(errors)")
+        #expect(errors.split(separator: "\n").count == 1, "\(errors)")
+    }
+
+    @Test("--help and --version print and end well")
+    func help() throws {
+        let help = try Tool.run("exec $ECHO --help")
+        #expect(help.status == 0)
+        #expect(help.output.contains("--idle-timeout SECONDS"))
+        let version = try Tool.run("exec $ECHO --version")
+        #expect(version.status == 0)
+        #expect(version.output == "echo-listener 0.1.0\n")
+    }
+
+    @Test("a port in use is named and ends with status 1")
+    func portInUse() throws {
+        let first = try Tool("exec $ECHO --tcp 127.0.0.1:0")
+        let address = try boundAddress(first, "tcp ")
+        let (_, errors, status) = try Tool.run("exec $ECHO --tcp \(address)")
+        #expect(status == 1)
+        #expect(errors.contains("cannot listen on \(address)"), "\(errors)")
+        #expect(errors.contains("in use"), "\(errors)")
+    }
+
+    @Test(
+        "socat and nc get everything back over TCP, UDP, a Unix path and an abstract name at once",
+        .enabled(if: Tool.has("socat") && Tool.has("nc")))
+    func everyTransport() throws {
+        let path = "/tmp/towpath-echo-\(getpid())"
+        let server = try Tool(
+            "exec $ECHO --tcp 127.0.0.1:0 --unix \(path) --unix @towpath-\(getpid())"
+                + " --udp 127.0.0.1:0")
+        let tcp = try boundAddress(server, "tcp ")
+        let unix = try boundAddress(server, "")
+        let abstract = try boundAddress(server, "")
+        let udp = try boundAddress(server, "udp ")
+        #expect(unix == "unix:\(path)")
+        #expect(abstract == "unix:@towpath-\(getpid())")
+
+        let port = tcp.split(separator: ":").last ?? ""
+        #expect(try Tool.run("echo over tcp | socat -t5 - TCP:\(tcp)").output == "over tcp\n")
+        #expect(try Tool.run("echo over udp | socat -t1 - UDP:\(udp)").output == "over udp\n")
+        #expect(try Tool.run("echo over unix | socat -t5 - UNIX:\(path)").output == "over unix\n")
+        let name = "towpath-\(getpid())"
+        #expect(
+            try Tool.run("echo over abstract | socat -t5 - ABSTRACT:\(name)").output
+                == "over abstract\n")
+        #expect(try Tool.run("echo over nc | nc -N 127.0.0.1 \(port)").output == "over nc\n")
+        let large = try Tool.run(
+            "head -c 5000000 /dev/zero | tr '\\0' x | nc -N 127.0.0.1 \(port) | tr -d x | wc -c;"
+                + " head -c 5000000 /dev/zero | nc -N 127.0.0.1 \(port) | wc -c")
+        #expect(large.output == "0\n5000000\n")
+
+        server.signal(SIGTERM)
+        #expect(try server.end().status == 0)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test(
+        "SIGINT and SIGTERM drain: an idle client is closed in good order and the status is 0",
+        arguments: [SIGINT, SIGTERM])
+    func drains(signal: Int32) throws {
+        let server = try Tool("exec $ECHO --tcp 127.0.0.1:0")
+        let address = try boundAddress(server, "tcp ")
+        let client = try Tool(
+            "exec 3<>/dev/tcp/\(address.replacing(":", with: "/")); echo hello >&3;"
+                + " read -r reply <&3; echo \"$reply\"; read -r reply <&3; echo \"end $?\"")
+        #expect(try client.line() == "hello")
+        server.signal(signal)
+        // An end of the stream, not a reset, which bash would complain of.
+        let (output, errors, _) = try client.end()
+        #expect(output == "end 1\n")
+        #expect(errors.isEmpty, "\(errors)")
+        #expect(try server.end().status == 0)
+    }
+
+    @Test("--idle-timeout ends silent connections in good order")
+    func idleTimeout() throws {
+        let server = try Tool("exec $ECHO --tcp 127.0.0.1:0 --idle-timeout 1")
+        let address = try boundAddress(server, "tcp ")
+        let client = try Tool.run(
+            "exec 3<>/dev/tcp/\(address.replacing(":", with: "/")); read -r reply <&3; echo \"end $?\""
+        )
+        #expect(client.output == "end 1\n")
+        #expect(client.errors.isEmpty, "\(client.errors)")
+    }
+
+    @Test("--stats prints connections, bytes and rates; --quiet prints nothing else")
+    func statistics() throws {
+        let server = try Tool("exec $ECHO --unix @towpath-stats-\(getpid()) --stats 1 --quiet")
+        let line = try server.line()
+        #expect(line.hasPrefix("connections 0 now, 0 in all; received 0 B, sent 0 B"), "\(line)")
+        #expect(line.hasSuffix("0 B/s out"), "\(line)")
+        server.signal(SIGTERM)
+        #expect(try server.end().status == 0)
+    }
+
+    @Test("BR-008: an idle listener does not wake up, also after it was stopped and continued")
+    func idle() throws {
+        let server = try Tool("exec $ECHO --tcp 127.0.0.1:0 --udp 127.0.0.1:0")
+        let address = try boundAddress(server, "tcp ")
+        _ = try boundAddress(server, "udp ")
+        let client = try Tool(
+            "exec 3<>/dev/tcp/\(address.replacing(":", with: "/")); echo hello >&3;"
+                + " read -r reply <&3; echo \"$reply\"; read -r reply <&3")
+        #expect(try client.line() == "hello")
+        server.signal(SIGSTOP)
+        server.signal(SIGCONT)
+        let switches = "cat /proc/\(server.processID)/task/*/status | grep ^voluntary"
+        let script =
+            "sleep 1; before=$(\(switches)); sleep 3; after=$(\(switches));"
+            + " [ \"$before\" = \"$after\" ] && echo idle || echo \"$before\" became \"$after\""
+        #expect(try Tool.run(script).output == "idle\n")
+        server.signal(SIGTERM)
+        #expect(try server.end().status == 0)
+    }
+
+    @Test(
+        "BR-004: out of descriptors it tells once, stays idle, and accepts again when some are freed"
+    )
+    func exhausted() throws {
+        let server = try Tool("ulimit -n 40; exec $ECHO --tcp 127.0.0.1:0")
+        let address = try boundAddress(server, "tcp ")
+        // 60 clients, of whom some wait; after two seconds of it 30 go and the others are answered.
+        let clients = try Tool.run(
+            """
+            python3 - <<'END'
+            import socket, time
+            host, port = "\(address)".split(":")
+            clients = [socket.create_connection((host, int(port))) for _ in range(60)]
+            ticks = lambda: sum(int(x) for x in
+                                open("/proc/\(server.processID)/stat").read().split()[13:15])
+            time.sleep(1); before = ticks(); time.sleep(2)
+            print("busy" if ticks() - before > 20 else "idle")
+            for client in clients[:30]: client.close()
+            answered = 0
+            for client in clients[30:]:
+                client.settimeout(10); client.sendall(b"x"); answered += client.recv(9) == b"x"
+            print(answered)
+            END
+            """)
+        #expect(clients.output == "idle\n30\n", "\(clients)")
+        server.signal(SIGTERM)
+        let (_, errors, status) = try server.end()
+        #expect(status == 0)
+        #expect(errors.components(separatedBy: "no descriptors are left").count == 2, "\(errors)")
+        #expect(errors.components(separatedBy: "accepted again").count == 2, "\(errors)")
+    }
+
+    /// Reads the line that tells an address.
+    private func boundAddress(_ server: Tool, _ transport: String) throws -> String {
+        let line = try server.line()
+        let prefix = "listening on \(transport)"
+        guard line.hasPrefix(prefix) else {
+            throw Tool.Ended(description: "not an address: \(line)")
+        }
+        return String(line.dropFirst(prefix.count))
+    }
+}
