@@ -107,7 +107,9 @@ package final class DatagramBatch {
     }
 
     package func header(_ index: Int) -> Header {
-        var header = Header(remote: SocketAddress.Compact(addresses + index))
+        // Without a name the kernel leaves what the last datagram wrote there.
+        let isNamed = messages[index].msg_hdr.msg_namelen > 0
+        var header = Header(remote: isNamed ? SocketAddress.Compact(addresses + index) : nil)
         header.isTruncated = messages[index].msg_hdr.msg_flags & SHIM_MSG_TRUNC != 0
         var control = shim_CMSG_FIRSTHDR(&messages[index].msg_hdr)
         while let current = control {

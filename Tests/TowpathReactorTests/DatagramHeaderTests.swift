@@ -29,11 +29,11 @@ struct DatagramHeaderTests {
             let local = try #require(header.local)
             #expect(local.isIPv4)
             #expect(local.address(port: port) == asked)
-            let route = DatagramRoute(remote: header.remote, local: local)
+            let route = DatagramRoute(remote: header.sender, local: local)
             #expect(server.sendDatagram([2], route) == .done(1))
             let answer = try client.receiveDatagram()
             #expect(answer.bytes == [2])
-            #expect(answer.header.remote == asked)
+            #expect(answer.header.sender == asked)
         }
     }
 
@@ -51,11 +51,11 @@ struct DatagramHeaderTests {
         #expect(!local.isIPv4)
         #expect(local.interface == 0)
         #expect(local.address(port: asked.port) == asked)
-        let route = DatagramRoute(remote: header.remote, local: local)
+        let route = DatagramRoute(remote: header.sender, local: local)
         #expect(server.sendDatagrams([[2], [3]], route) == .done(2))
         let answers = try client.receiveDatagrams()
         #expect(answers.map(\.bytes) == [[2], [3]])
-        #expect(answers.map(\.header.remote) == [asked, asked])
+        #expect(answers.map(\.header.sender) == [asked, asked])
     }
 
     @Test("a dual-stack server sees IPv4 as mapped addresses and answers from the one asked")
@@ -70,16 +70,16 @@ struct DatagramHeaderTests {
         #expect(client.sendDatagram([1], DatagramRoute(remote: asked, local: nil)) == .done(1))
         let header = try server.receiveDatagram().header
         let clientPort = try client.localAddress().port
-        #expect(header.remote == .mapped(0x7F00_0001, port: clientPort))
+        #expect(header.sender == .mapped(0x7F00_0001, port: clientPort))
         let local = try #require(header.local)
         #expect(local.address(port: port) == .mapped(0x7F00_0007, port: port))
-        let route = DatagramRoute(remote: header.remote, local: local)
+        let route = DatagramRoute(remote: header.sender, local: local)
         #expect(server.sendDatagram([2], route) == .done(1))
         #expect(server.sendDatagram([3, 4], route, segmentSize: 1) == .done(2))
         for expected in [[2], [3], [4]] as [[UInt8]] {
             let answer = try client.receiveDatagram()
             #expect(answer.bytes == expected)
-            #expect(answer.header.remote == asked)
+            #expect(answer.header.sender == asked)
         }
     }
 
@@ -98,9 +98,9 @@ struct DatagramHeaderTests {
         let local = try #require(header.local)
         #expect(local.interface == address.interface)
         #expect(local.address(port: port) == address(port: port))
-        let answer = DatagramRoute(remote: header.remote, local: local)
+        let answer = DatagramRoute(remote: header.sender, local: local)
         #expect(server.sendDatagram([2], answer) == .done(1))
-        #expect(try client.receiveDatagram().header.remote == address(port: port))
+        #expect(try client.receiveDatagram().header.sender == address(port: port))
     }
 
     @Test("the ECN mark and the class of an IPv4 datagram arrive", arguments: [0, 1, 2, 3, 0xB8])

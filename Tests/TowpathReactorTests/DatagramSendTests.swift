@@ -123,11 +123,11 @@ struct DatagramSegmentTests {
         let asked = SocketAddress(ipv4: 0x7F00_0003, port: port)
         _ = receiver.sendDatagram([0], DatagramRoute(remote: asked, local: nil))
         let header = try sender.receiveDatagram().header
-        let route = DatagramRoute(remote: header.remote, local: header.local)
+        let route = DatagramRoute(remote: header.sender, local: header.local)
         #expect(sender.sendDatagram([1, 2, 3], route, segmentSize: 2) == .done(3))
         let received = try receiver.receiveDatagrams()
         #expect(received.map(\.bytes) == [[1, 2], [3]])
-        #expect(received.map(\.header.remote) == [asked, asked])
+        #expect(received.map(\.header.sender) == [asked, asked])
     }
 
     @Test("a receiver that wants them joined gets them so, with their size")

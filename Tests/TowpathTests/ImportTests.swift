@@ -8,7 +8,7 @@ struct ImportTests {
         "TowpathWire": [],
         "TowpathReactor": ["CTowpathLinux", "Synchronization"],
         "Towpath": ["TowpathWire", "TowpathReactor"],
-        "echo-listener": ["Towpath", "Foundation", "Glibc"],
+        "echo-listener": ["Towpath", "Glibc", "Synchronization"],
     ]
 
     @Test("a target imports only what its room in the house may see")

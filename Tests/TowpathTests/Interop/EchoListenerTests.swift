@@ -128,10 +128,13 @@ struct EchoListenerTests {
         #expect(try client.line() == "hello")
         server.signal(SIGSTOP)
         server.signal(SIGCONT)
-        let switches = "cat /proc/\(server.processID)/task/*/status | grep ^voluntary"
-        let script =
-            "sleep 1; before=$(\(switches)); sleep 3; after=$(\(switches));"
-            + " [ \"$before\" = \"$after\" ] && echo idle || echo \"$before\" became \"$after\""
+        // Measured over three seconds, from one second after the last traffic.
+        let script = """
+            switches() { cat /proc/\(server.processID)/task/*/status | grep ^voluntary; }
+            pass() { read -r -t "$1" <> <(:); }
+            pass 1; before=$(switches); pass 3; after=$(switches)
+            [ "$before" = "$after" ] && echo idle || echo "$before" became "$after"
+            """
         #expect(try Tool.run(script).output == "idle\n")
         server.signal(SIGTERM)
         #expect(try server.end().status == 0)
@@ -143,16 +146,18 @@ struct EchoListenerTests {
     func exhausted() throws {
         let server = try Tool("ulimit -n 40; exec $ECHO --tcp 127.0.0.1:0")
         let address = try boundAddress(server, "tcp ")
-        // 60 clients, of whom some wait; after two seconds of it 30 go and the others are answered.
+        // 60 clients, of whom some wait; measured over two seconds of it; then 30 go and the others are
+        // answered.
         let clients = try Tool.run(
             """
             python3 - <<'END'
-            import socket, time
+            import select, socket
             host, port = "\(address)".split(":")
             clients = [socket.create_connection((host, int(port))) for _ in range(60)]
             ticks = lambda: sum(int(x) for x in
                                 open("/proc/\(server.processID)/stat").read().split()[13:15])
-            time.sleep(1); before = ticks(); time.sleep(2)
+            passing = lambda seconds: select.select([], [], [], seconds)
+            passing(1); before = ticks(); passing(2)
             print("busy" if ticks() - before > 20 else "idle")
             for client in clients[:30]: client.close()
             answered = 0
