@@ -8,15 +8,12 @@ struct ConnectionCloseTests {
     func closeWithUnreadInput() async throws {
         let (near, peer) = try await Streams.connected()
         try await peer.send([UInt8](repeating: 1, count: 100_000))
-        let bytes = Streams.pattern(1_000_000)
-        let sender = Task { try await near.send(bytes) }
-        let reader = Task {
-            let received = try await peer.receiveAll()
-            peer.close()
-            return received
-        }
+        let gate = try StreamGate()
+        let reader = await peer.reading(behind: gate)
+        let bytes = Streams.pattern(Streams.large)
+        let sender = await Streams.parked(on: near) { try await near.send(bytes) }
+        await Streams.closing(near, opening: gate)
         try await sender.value
-        await near.close()
         Streams.expect(try await reader.value, toBe: bytes)
         #expect(near.state == .cancelled)
     }
@@ -27,15 +24,13 @@ struct ConnectionCloseTests {
         let bytes = [UInt8](repeating: 1, count: Streams.large)
         let first = await Streams.parked(on: near) { try await near.send(bytes) }
         let second = await Streams.parked(on: near) { try await near.send([2]) }
-        let closing = await Streams.parked(on: near, turns: 1) { await near.close() }
+        let gate = try StreamGate()
+        let reader = await peer.reading(behind: gate)
+        await Streams.closing(near, opening: gate)
         await #expect(throws: Streams.error(.closed)) { try await near.send([3]) }
-        let received = try await peer.receiveAll()
-        #expect(received.count == bytes.count + 1)
-        #expect(received.last == 2)
-        peer.close()
+        Streams.expect(try await reader.value, toBe: bytes + [2])
         try await first.value
         try await second.value
-        try await closing.value
     }
 
     @Test("close finishes what a cancelled send left", arguments: StreamLink.allCases)
@@ -45,25 +40,24 @@ struct ConnectionCloseTests {
         let call = await Streams.parked(on: near) { try await near.send(bytes) }
         call.cancel()
         await #expect(throws: CancellationError.self) { try await call.value }
-        let closing = await Streams.parked(on: near, turns: 1) { await near.close() }
-        let received = try await peer.receiveAll()
-        Streams.expect(received, toBe: bytes)
-        peer.close()
-        try await closing.value
+        let gate = try StreamGate()
+        let reader = await peer.reading(behind: gate)
+        await Streams.closing(near, opening: gate)
+        Streams.expect(try await reader.value, toBe: bytes)
     }
 
-    @Test("close of a sender whose peer has finished ends as soon as all is sent")
+    @Test("close sends all to a peer that has finished and stays open")
     func closeAfterPeersEnd() async throws {
         let (near, peer) = try await Streams.connected()
         peer.finish()
         #expect(try await near.receive() == nil)
         let bytes = [UInt8](repeating: 1, count: Streams.large)
         let sender = await Streams.parked(on: near) { try await near.send(bytes) }
-        let closing = await Streams.parked(on: near, turns: 1) { await near.close() }
-        // The peer stays open: nothing else would wake the one that closes.
-        #expect(try await peer.receiveAll().count == bytes.count)
+        let gate = try StreamGate()
+        let reader = await peer.reading(behind: gate, closing: false)
+        await Streams.closing(near, opening: gate)
+        Streams.expect(try await reader.value, toBe: bytes)
         try await sender.value
-        try await closing.value
     }
 
     @Test("after 2 s a peer that never reads sees that bytes were dropped")
@@ -92,13 +86,9 @@ struct ConnectionCloseTests {
         let (near, peer) = try await Streams.connected()
         // More than the kernel holds: it must be read away.
         let bytes = [UInt8](repeating: 1, count: 8_000_000)
-        let sender = Task {
-            try await peer.send(bytes)
-            let received = try await peer.receiveAll()
-            peer.close()
-            return received
-        }
-        await near.close()
+        let gate = try StreamGate()
+        let sender = await peer.sending(bytes, behind: gate)
+        await Streams.closing(near, opening: gate)
         #expect(try await sender.value.isEmpty)
         #expect(near.state == .cancelled)
     }

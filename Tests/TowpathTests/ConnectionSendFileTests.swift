@@ -155,12 +155,9 @@ struct ConnectionSendFileTests {
         try await withFile(1_500_000) { path in
             let call = Task(executorPreference: near.executor) { try await near.sendFile(at: path) }
             let first = try await peer.receive(exactly: 1)
-            let reader = Task {
-                let rest = try await peer.receiveAll()
-                peer.close()
-                return rest
-            }
-            await near.close()
+            let gate = try StreamGate()
+            let reader = await peer.reading(behind: gate)
+            await Streams.closing(near, opening: gate)
             #expect(try await call.value == 1_500_000)
             Streams.expect(first + (try await reader.value), toBe: Streams.pattern(1_500_000))
         }

@@ -53,17 +53,7 @@ final class StreamPeer: Sendable {
     // MARK: Bytes
 
     func send(_ bytes: [UInt8], flags: Int32 = 0) async throws {
-        try await run { number in
-            var sent = 0
-            while sent < bytes.count {
-                sent += try bytes.withUnsafeBytes { buffer in
-                    try Streams.check(
-                        Glibc.send(
-                            number, buffer.baseAddress.map { $0 + sent }, buffer.count - sent,
-                            flags | Int32(MSG_NOSIGNAL)), "send")
-                }
-            }
-        }
+        try await run { try Streams.write($0, bytes, flags: flags) }
     }
 
     /// Sends one urgent byte (MSG_OOB).

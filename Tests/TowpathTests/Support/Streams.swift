@@ -129,6 +129,20 @@ enum Streams {
         return Array(buffer.prefix(try check(result, "recv")))
     }
 
+    static func write(
+        _ number: Int32, _ bytes: [UInt8], flags: Int32 = 0
+    ) throws(SystemError) {
+        var sent = 0
+        while sent < bytes.count {
+            let result = bytes.withUnsafeBytes { buffer in
+                send(
+                    number, buffer.baseAddress.map { $0 + sent }, buffer.count - sent,
+                    flags | Int32(MSG_NOSIGNAL))
+            }
+            sent += try check(result, "send")
+        }
+    }
+
     @discardableResult
     static func check<Number: SignedInteger>(
         _ result: Number, _ call: String

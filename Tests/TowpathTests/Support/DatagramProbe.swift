@@ -1,0 +1,128 @@
+import Foundation
+import Glibc
+import Testing
+import Towpath
+
+/// What the kernel knows of this process's sockets, and other things to wait for.
+enum DatagramProbe {
+    /// The numbers of this process's sockets that are bound to an endpoint.
+    static func sockets(at endpoint: Endpoint) -> [Int32] { sockets { $0 == endpoint } }
+
+    /// The numbers of this process's sockets whose own endpoint is one that is wanted.
+    static func sockets(where isWanted: (Endpoint) -> Bool) -> [Int32] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return names.compactMap { Int32($0) }.filter {
+            (try? DatagramSocket.endpoint(of: $0, getsockname)).map(isWanted) ?? false
+        }
+    }
+
+    /// An option of the only socket that is bound to an endpoint.
+    static func option(_ level: Int32, _ option: Int32, at endpoint: Endpoint?) throws -> Int32 {
+        let number = try #require(endpoint.flatMap { sockets(at: $0).first })
+        var value: Int32 = -1
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(number, level, option, &value, &length) == 0 else {
+            throw DatagramFailure("getsockopt")
+        }
+        return value
+    }
+
+    /// Waits for what tells nobody when it comes true; the guard is 20 s.
+    static func eventually(
+        _ what: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation,
+        _ condition: () async -> Bool
+    ) async {
+        let limit = ContinuousClock.now + .seconds(20)
+        while await !condition() {
+            guard ContinuousClock.now < limit else {
+                Issue.record(what ?? "not within 20 s", sourceLocation: sourceLocation)
+                return
+            }
+            await Task.yield()
+        }
+    }
+
+    /// Says aloud that something is not tested here.
+    static func skip(_ what: String) { print("skipped: \(what)") }
+
+    /// Numbers in order, the bytes of a large datagram.
+    static func pattern(_ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+    }
+
+    /// A connection and, connected to it, a peer at an address of loopback.
+    static func connected(
+        _ udp: UDP = UDP(), at endpoint: Endpoint = .udp4(), parameters: Parameters = Parameters()
+    ) async throws -> (connection: Connection<UDP>, peer: DatagramSocket) {
+        let peer = try DatagramSocket(endpoint)
+        let connection = Connection(to: try peer.endpoint, parameters: parameters) { udp }
+        try await connection.start()
+        try peer.connect(to: try #require(connection.localEndpoint))
+        return (connection, peer)
+    }
+
+    static var loopbackMTU: Int? { number(in: "/sys/class/net/lo/mtu") }
+
+    /// The number that a file of the kernel's holds.
+    static func number(in path: String) -> Int? {
+        let text = try? String(contentsOfFile: path, encoding: .utf8)
+        return text.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+    }
+}
+
+/// What was told from other tasks and threads, taken in order. A wait ends with the test's time limit.
+final class DatagramLog<Element: Sendable>: Sendable {
+    private let stream: AsyncStream<Element>
+    private let continuation: AsyncStream<Element>.Continuation
+
+    init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    func note(_ element: Element) { continuation.yield(element) }
+
+    func next() async throws -> Element {
+        for await element in stream { return element }
+        throw CancellationError()
+    }
+
+    func next(_ count: Int) async throws -> [Element] {
+        var elements: [Element] = []
+        while elements.count < count { elements.append(try await next()) }
+        return elements
+    }
+}
+
+/// The error that a call throws.
+func datagramError(
+    _ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> NetworkError {
+    do { try await body() } catch let error as NetworkError { return error }
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+    throw CancellationError()
+}
+
+extension Listener where Top == UDP {
+    /// A listener on loopback that serves while `body` runs.
+    static func serving<Value>(
+        on endpoint: Endpoint = .udp4(), parameters: Parameters = Parameters(), _ udp: UDP = UDP(),
+        events: DatagramLog<ListenerEvent>? = nil,
+        handler: @escaping @Sendable (Connection<UDP>) async throws -> Void,
+        while body: (Listener<UDP>) async throws -> Value
+    ) async throws -> Value {
+        let listener = try await Listener(on: endpoint, parameters: parameters) { udp }
+        if let events { listener.onEvent { events.note($0) } }
+        let running = Task { try await listener.run(handler) }
+        let result: Result<Value, any Error>
+        do { result = .success(try await body(listener)) } catch { result = .failure(error) }
+        listener.close()
+        do { try await running.value } catch let error as NetworkError {
+            // Closed before it ran.
+            guard error.code == .closed else { throw error }
+        }
+        return try result.get()
+    }
+}
+
+/// The handler that most tests use.
+@Sendable func echoDatagrams(_ connection: Connection<UDP>) async throws {
+    for try await datagram in connection.messages { try await connection.send(datagram.bytes) }
+}
