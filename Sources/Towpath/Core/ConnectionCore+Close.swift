@@ -61,6 +61,8 @@ extension ConnectionCore {
     func drop() {
         let wakeups = state.withLock { state in
             var wakeups = Wakeups()
+            // As at the limit of close().
+            if state.owes, kind == .tcp { state.descriptor.resetOnClose() }
             destroy(&state, &wakeups)
             return wakeups
         }

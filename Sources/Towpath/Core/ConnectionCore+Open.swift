@@ -27,6 +27,7 @@ extension ConnectionCore {
 
     /// Waits until the connection is open, and opens it if need be.
     func open(until deadline: UInt64, _ stage: NetworkError.Stage) async throws {
+        if Task.isCancelled { throw CancellationError() }
         start()
         let waiter = Waiter()
         let error = state.withLock { state -> NetworkError?? in

@@ -28,6 +28,8 @@ extension ConnectionCore {
     func receive<Value>(
         _ timeout: Duration?, _ attempt: (inout State) -> Step<Value>
     ) async throws -> Value {
+        // One that only looks cannot wait for the loop to tell what the kernel already has.
+        if let timeout, timeout <= .zero { state.withLock { $0.isReadable = true } }
         let deadline = MonotonicClock.deadline(after: timeout)
         var isFirst = true
         while true {

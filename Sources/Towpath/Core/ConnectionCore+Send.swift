@@ -129,8 +129,8 @@ extension ConnectionCore {
         case .ready, .closing: break
         }
         if let failure = state.failure { return .failed(failure) }
-        // A send that was accepted before finish() or close() goes on.
-        if holdsRight { return nil }
+        // A send that was accepted before finish() or close() goes on, but nothing follows the FIN.
+        if holdsRight, !state.finSent { return nil }
         if state.outputFinished {
             return .failed(state.phase == .closing ? .closed(.send) : .outputFinished)
         }
@@ -216,14 +216,32 @@ extension ConnectionCore {
         if let rare = state.rare, !rare.senders.isEmpty {
             state.isSending = true
             wakeups.sender = rare.senders.removeFirst()
-        } else if state.outputFinished, !state.finSent, state.isOpen {
+        } else if state.outputFinished {
+            sendEnd(&state, &wakeups)
+        }
+    }
+
+    private func sendEnd(_ state: inout State, _ wakeups: inout Wakeups) {
+        guard !state.finSent, state.isOpen else { return }
+        if state.failure == nil {
             state.finSent = true
             state.descriptor.shutdownOutput()
-            if let rare = state.rare {
-                wakeups.waiters += rare.finishWaiters
-                rare.finishWaiters = []
-            }
         }
+        if let rare = state.rare {
+            wakeups.waiters += rare.finishWaiters
+            rare.finishWaiters = []
+        }
+    }
+
+    /// Ends the sending side in the middle of something: not even the sends that wait can follow it.
+    func cutOff() {
+        let wakeups = state.withLock { state in
+            var wakeups = Wakeups()
+            state.outputFinished = true
+            sendEnd(&state, &wakeups)
+            return wakeups
+        }
+        wake(wakeups)
     }
 
     // MARK: finish()

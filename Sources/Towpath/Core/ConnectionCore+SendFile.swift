@@ -19,6 +19,10 @@ extension ConnectionCore {
         guard wake == .ready else { throw Self.error(for: wake) }
         var sent = 0
         do {
+            // Another call may have ended the sending side meanwhile.
+            if case .failed(let error) = state.withLock({ refusal(&$0, holdsRight: true) }) {
+                throw error
+            }
             let transfer = try await beginTransfer(path)
             let end = start + max(0, min(count ?? .max, transfer.size - start))
             while start + sent < end {
@@ -33,7 +37,7 @@ extension ConnectionCore {
             return sent
         } catch {
             // The peer has a part of the file, and nobody keeps the rest: nothing can follow it.
-            if sent > 0 { state.withLock { $0.outputFinished = true } }
+            if sent > 0 { cutOff() }
             endSending()
             throw error
         }

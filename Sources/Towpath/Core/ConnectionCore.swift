@@ -255,7 +255,12 @@ final class ConnectionCore: EventHandler {
 
     /// Lets a parked receive look again: its task was cancelled, or the listener drains.
     func wakeReader() {
-        state.withLock { takeReader(&$0) }?.resume(returning: .ready)
+        let reader = state.withLock { state in
+            // For one that has looked and is about to park.
+            state.isReadable = true
+            return takeReader(&state)
+        }
+        reader?.resume(returning: .ready)
     }
 
     func takeReader(_ state: inout State) -> UnsafeContinuation<Wake, Never>? {
@@ -284,7 +289,7 @@ final class ConnectionCore: EventHandler {
 
     /// Notes the error that ended the connection; what was received before it can still be read.
     func fail(_ state: inout State, _ error: NetworkError) {
-        guard state.failure == nil else { return }
+        guard state.failure == nil, state.phase != .closed else { return }
         state.failure = error
         state.rare?.broadcast?.post(.failed(error))
     }
