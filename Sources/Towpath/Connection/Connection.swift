@@ -1,4 +1,4 @@
-internal import TowpathReactor
+package import TowpathReactor
 
 /// A connection to a peer over TCP, UDP or a Unix socket, with `Top` as its topmost protocol.
 ///
@@ -159,6 +159,13 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     /// How the connection was opened; nil before that is over, and where it was not opened here.
     public var establishmentReport: EstablishmentReport? {
         if case .live(let core) = core { core.report } else { nil }
+    }
+
+    /// Lends the socket, for what it has no words for here: tests read its options.
+    package func withSocket<Value>(
+        _ body: (borrowing Descriptor) throws(SystemError) -> Value
+    ) throws(NetworkError) -> Value {
+        try liveCore().onSocket(.setup, body)
     }
 
     /// The executor of the connection's event loop. A task that prefers it, as the handlers of a

@@ -182,6 +182,7 @@ struct Establishment {
 
     private func socket(for target: SocketAddress) throws(NetworkError) -> Descriptor {
         let setup = SocketSetup(parameters: plan.parameters)
+        try setup.refuseSocketMode()
         let socket: Descriptor
         switch plan.transport {
         case .tcp(let tcp):

@@ -9,6 +9,8 @@ struct SocketSetup {
     {
         let parameters = parameters
         if let name = parameters.requiredInterface {
+            // The kernel would take it for none.
+            guard !name.isEmpty else { throw Self.refused("interface \(name)", "no name") }
             try option("interface \(name)") { () throws(SystemError) in
                 try socket.bindToInterface(name)
             }
@@ -40,11 +42,25 @@ struct SocketSetup {
             try refuseOnUnix("serviceClass", parameters.serviceClass)
             try refuseOnUnix("ipv6Only", parameters.ipv6Only)
             try refuseOnUnix("requiredInterface", parameters.requiredInterface)
+            try refuseOnUnix("ipVersion", parameters.ipVersion)
         }
         // After the DSCP, which sets the priority too.
         if let serviceClass = parameters.serviceClass {
             try set(socket, .priority, serviceClass.priority)
         }
+    }
+
+    /// Repeats on an accepted socket what the kernel does not hand down from the listening one: the
+    /// priority, and a Unix socket's buffers.
+    func applyToAccepted(
+        _ socket: borrowing Descriptor, _ kind: TransportKind
+    ) throws(NetworkError) {
+        if let serviceClass = parameters.serviceClass {
+            try set(socket, .priority, serviceClass.priority)
+        }
+        guard kind == .unix else { return }
+        if let size = parameters.sendBufferSize { try setBuffer(socket, .sendBuffer, size) }
+        if let size = parameters.receiveBufferSize { try setBuffer(socket, .receiveBuffer, size) }
     }
 
     func apply(
@@ -53,20 +69,23 @@ struct SocketSetup {
         try set(socket, .noDelay, tcp.noDelay ?? true ? 1 : 0)
         if let keepalive = tcp.keepalive {
             try set(socket, .keepAlive, 1)
-            try set(socket, .keepIdle, Self.seconds(keepalive.idle))
+            try set(socket, .keepIdle, Self.whole(1_000_000_000, in: keepalive.idle))
             if let interval = keepalive.interval {
-                try set(socket, .keepInterval, Self.seconds(interval))
+                try set(socket, .keepInterval, Self.whole(1_000_000_000, in: interval))
             }
             if let count = keepalive.count { try set(socket, .keepCount, Int32(clamping: count)) }
         }
         if let limit = tcp.userTimeout {
-            let milliseconds = MonotonicClock.nanoseconds(in: limit) / 1_000_000
-            try set(socket, .userTimeout, Int32(clamping: milliseconds))
+            try set(socket, .userTimeout, Self.whole(1_000_000, in: limit))
         }
         if let size = tcp.maximumSegmentSize {
             try set(socket, .maximumSegment, Int32(clamping: size))
         }
         if let size = tcp.notSentLowWaterMark {
+            // The kernel would take it for a very large one.
+            guard size > 0 else {
+                throw Self.refused("notSentLowWaterMark \(size)", "out of range")
+            }
             try set(socket, .notSentLowWater, Int32(clamping: size))
         }
         if let enabled = tcp.fastOpen {
@@ -117,6 +136,27 @@ struct SocketSetup {
         try refuseOnUnix("multipath", tcp.multipath ? true : nil)
     }
 
+    /// What a listener would have to ignore.
+    func checkListener(
+        _ family: SocketAddress.Family, makesFile: Bool
+    ) throws(NetworkError) {
+        if parameters.localEndpoint != nil {
+            throw Self.refused("localEndpoint", "a listener is bound to its own endpoint")
+        }
+        if let version = parameters.ipVersion, family == .ipv4 ? version != .ipv4 : version != .ipv6
+        {
+            throw Self.refused("ipVersion", "the listener's address is of another")
+        }
+        if !makesFile { try refuseSocketMode() }
+    }
+
+    /// Without a file of its own, a socket has no mode.
+    func refuseSocketMode() throws(NetworkError) {
+        if parameters.unixSocketMode != nil {
+            throw Self.refused("unixSocketMode", "only a listener on a path makes a file")
+        }
+    }
+
     // MARK: One option
 
     private func set(
@@ -136,16 +176,18 @@ struct SocketSetup {
         try set(socket, option, Int32(count))
     }
 
-    /// The kernel cuts a size that is too large without a word; here that is an error.
+    /// The kernel cuts a size that is too large without a word, and takes a negative one for the largest;
+    /// here both are errors.
     private func setBuffer(
         _ socket: borrowing Descriptor, _ option: SocketOption, _ size: Int
     ) throws(NetworkError) {
+        guard size > 0 else { throw Self.refused("\(option.name) = \(size)", "out of range") }
         try set(socket, option, Int32(clamping: size))
-        let actual = (try? socket.get(option)) ?? 0
-        guard Int(actual) >= size * 2 else {
+        let allowed = Int((try? socket.get(option)) ?? 0) / 2
+        guard allowed >= size else {
             throw Self.refused(
                 "\(option.name) = \(size)",
-                "the host allows \(actual / 2): raise net.core.wmem_max or net.core.rmem_max")
+                "the host allows \(allowed): raise net.core.wmem_max or net.core.rmem_max")
         }
     }
 
@@ -159,8 +201,11 @@ struct SocketSetup {
         if value != nil { throw Self.refused(name, "a Unix socket has no such option") }
     }
 
-    private static func seconds(_ duration: Duration) -> Int32 {
-        Int32(clamping: (MonotonicClock.nanoseconds(in: duration) + 999_999_999) / 1_000_000_000)
+    /// How many units of so many nanoseconds, rounded up: 0 means something else to the kernel.
+    private static func whole(_ unit: UInt64, in duration: Duration) -> Int32 {
+        let (count, rest) = MonotonicClock.nanoseconds(in: duration).quotientAndRemainder(
+            dividingBy: unit)
+        return Int32(clamping: count + (rest > 0 ? 1 : 0))
     }
 
     private static func refused(_ subject: String, _ reason: String) -> NetworkError {

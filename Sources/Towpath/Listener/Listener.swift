@@ -1,4 +1,4 @@
-internal import TowpathReactor
+package import TowpathReactor
 
 /// Accepts connections and serves each in a task of its own.
 ///
@@ -41,8 +41,16 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         on endpoint: Endpoint, parameters: Parameters = Parameters(),
         @ProtocolStackBuilder<Top> _ stack: () -> Top
     ) async throws(NetworkError) {
-        let transport = stack().stack.transport
-        try self.init(try .bind(endpoint, parameters, transport), transport) { $0.accept() }
+        try self.init(on: endpoint, parameters: parameters, stack()) { $0.accept() }
+    }
+
+    /// Calls accept(2) as `accept` does: tests put faults in between.
+    package convenience init(
+        on endpoint: Endpoint, parameters: Parameters = Parameters(), _ top: Top,
+        accept: @escaping @Sendable (borrowing Descriptor) -> Accepted
+    ) throws(NetworkError) {
+        let transport = top.stack.transport
+        try self.init(try .bind(endpoint, parameters, transport), transport, accept: accept)
     }
 
     /// Listens on a socket that is bound already, such as one passed by systemd: see ``PassedSocket``.
@@ -64,6 +72,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         let context = ListenerContext()
         self.context = context
         file = bound.file
+        let setup = bound.setup
         do throws(SystemError) {
             let address = try bound.descriptor.localAddress()
             // An unnamed Unix socket can be passed, but nobody can connect to it by name.
@@ -74,7 +83,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
                 source = .streams(
                     try StreamAcceptor(
                         loop: loop, kind: address.family == .unix ? .unix : .tcp,
-                        socket: bound.descriptor, context: context, accept: accept))
+                        socket: bound.descriptor, setup: setup, context: context, accept: accept))
             case .udp(let udp):
                 source = .datagrams(
                     try DatagramHub(
@@ -153,9 +162,9 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     ) async -> NetworkError? {
         await withDiscardingTaskGroup { group in
             let failure = await accept(into: &group, on: executor, handler)
-            if let deadline = context.drainDeadline, failure == nil {
+            if context.drainDeadline != nil, failure == nil {
                 stopListening()
-                _ = await context.live.waitUntilIdle(on: loop, until: deadline)
+                _ = await context.live.waitUntilIdle(on: loop) { context.handlerDeadline }
             }
             close()
             group.cancelAll()
@@ -187,8 +196,10 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         switch source {
         case .datagrams(let hub): return await hub.next()
         case .streams(let acceptor):
-            while !context.live.hasRoom(), !Task.isCancelled, context.drainDeadline == nil {
-                await context.live.waitForRoom(on: loop)
+            if !context.live.hasRoom(),
+                await !context.live.waitForRoom(on: loop, until: { context.handlerDeadline })
+            {
+                return nil
             }
             return try await acceptor.next()
         }

@@ -42,6 +42,11 @@ final class ListenerContext: Sendable {
 
     var drainDeadline: UInt64? { state.withLock { $0.drainDeadline } }
 
+    /// Until when handlers may go on: for ever unless it drains, no longer once it was closed.
+    var handlerDeadline: UInt64 {
+        state.withLock { $0.run == .ended ? 0 : $0.drainDeadline ?? .max }
+    }
+
     func watch(_ threshold: Duration) throws(SystemError) {
         let watchdog = try Watchdog(loops: EventLoopGroup.shared.all(), threshold: threshold) {
             [weak self] stall in self?.post(.stalled(stall.elapsed))

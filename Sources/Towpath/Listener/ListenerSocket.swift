@@ -5,21 +5,18 @@ struct ListenerSocket: ~Copyable {
     let descriptor: Descriptor
     /// The file of a Unix listener, if it made one.
     let file: UnixSocketFile?
+    let setup: SocketSetup
 
     static func bind(
         _ endpoint: Endpoint, _ parameters: Parameters, _ transport: ProtocolStack.Transport
     ) throws(NetworkError) -> ListenerSocket {
         guard let address = SocketAddress(endpoint) else {
-            let reason =
-                endpoint.port == nil
-                ? "a Unix socket's name has 1 to 107 bytes"
-                : "a listener is bound to an address of this host, not to a name"
-            throw NetworkError(.invalidEndpoint, .listen, "\(endpoint): \(reason)")
+            throw NetworkError(.invalidEndpoint, .listen, "\(endpoint): \(reason(endpoint))")
         }
-        guard parameters.localEndpoint == nil else {
-            throw NetworkError(
-                .optionFailed, .setup, "localEndpoint: a listener is bound to its own endpoint")
-        }
+        var makesFile = false
+        if case .unix = endpoint { makesFile = true }
+        let setup = SocketSetup(parameters: parameters)
+        try setup.checkListener(address.family, makesFile: makesFile)
         let socket = try make(address, parameters, transport)
         do throws(SystemError) {
             var file: UnixSocketFile?
@@ -32,9 +29,18 @@ struct ListenerSocket: ~Copyable {
             if case .tcp = transport {
                 try socket.listen(backlog: Int32(clamping: parameters.backlog))
             }
-            return ListenerSocket(descriptor: socket, file: file)
+            return ListenerSocket(descriptor: socket, file: file, setup: setup)
         } catch {
             throw NetworkError(error, .listen, "cannot listen on \(endpoint)")
+        }
+    }
+
+    /// Why an endpoint has no socket address.
+    private static func reason(_ endpoint: Endpoint) -> String {
+        switch endpoint {
+        case .hostPort(.name, _): "a listener is bound to an address of this host, not to a name"
+        case .hostPort: "no interface has this zone's name"
+        case .unix, .abstract: "a Unix socket's name has 1 to 107 bytes"
         }
     }
 
@@ -57,7 +63,9 @@ struct ListenerSocket: ~Copyable {
             socket = try make(family, .datagram, multipath: false)
         }
         // Explicit, since net.ipv6.bindv6only decides otherwise.
-        if family == .ipv6 { parameters.ipv6Only = parameters.ipv6Only ?? false }
+        if family == .ipv6 {
+            parameters.ipv6Only = parameters.ipv6Only ?? (parameters.ipVersion == .ipv6)
+        }
         try apply(
             parameters, transport, to: socket, family, isWildcard: address.isWildcard)
         return socket
@@ -111,9 +119,11 @@ struct ListenerSocket: ~Copyable {
                 .invalidEndpoint, .listen,
                 "descriptor \(number) is no listening socket of the stack's type")
         }
+        let setup = SocketSetup(parameters: parameters)
+        try setup.checkListener(address.family, makesFile: false)
         try apply(
             parameters, transport, to: socket, address.family, isWildcard: address.isWildcard)
-        return ListenerSocket(descriptor: socket, file: nil)
+        return ListenerSocket(descriptor: socket, file: nil, setup: setup)
     }
 
     private static func adopt(_ number: Int32) throws(NetworkError) -> Descriptor {

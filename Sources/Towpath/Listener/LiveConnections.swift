@@ -49,29 +49,40 @@ final class LiveConnections: Sendable {
         for core in state.withLock({ Array($0.cores.values) }) { core.wakeReader() }
     }
 
-    /// Wakes whoever waits for room, to look at something else.
+    /// Lets whoever waits look at the deadline again.
     func interrupt() {
-        state.withLock { $0.roomWaiter.take() }?.finish(.ready)
+        let (room, idle) = state.withLock { ($0.roomWaiter.take(), $0.idleWaiter.take()) }
+        room?.finish(.ready)
+        idle?.finish(.ready)
     }
 
-    /// Waits until a connection may be added, or ``interrupt()``, or the task's cancellation.
-    func waitForRoom(on loop: EventLoop) async {
-        let waiter = Waiter()
-        let hasRoom = state.withLock { state in
-            if state.cores.count >= state.limit { state.roomWaiter = waiter }
-            return state.cores.count < state.limit
-        }
-        if !hasRoom { _ = await waiter.wait(on: loop, until: .max) }
+    /// Waits until a connection may be added; false at the deadline or when cancelled.
+    func waitForRoom(on loop: EventLoop, until deadline: () -> UInt64) async -> Bool {
+        await wait(for: { $0.cores.count < $0.limit }, \.roomWaiter, on: loop, until: deadline)
     }
 
     /// Waits until the last connection has gone; false at the deadline or when cancelled.
-    func waitUntilIdle(on loop: EventLoop, until deadline: UInt64) async -> Bool {
-        let waiter = Waiter()
-        let isIdle = state.withLock { state in
-            if !state.cores.isEmpty { state.idleWaiter = waiter }
-            return state.cores.isEmpty
+    func waitUntilIdle(on loop: EventLoop, until deadline: () -> UInt64) async -> Bool {
+        await wait(for: { $0.cores.isEmpty }, \.idleWaiter, on: loop, until: deadline)
+    }
+
+    private func wait(
+        for isFulfilled: (State) -> Bool, _ place: WritableKeyPath<State, Waiter?>,
+        on loop: EventLoop, until deadline: () -> UInt64
+    ) async -> Bool {
+        while !Task.isCancelled {
+            let waiter = Waiter()
+            let isOver = state.withLock { state in
+                let isOver = isFulfilled(state)
+                if !isOver { state[keyPath: place] = waiter }
+                return isOver
+            }
+            if isOver { return true }
+            // Whoever changes it calls `interrupt` afterwards, which finds the waiter.
+            let deadline = deadline()
+            guard MonotonicClock.now < deadline else { return false }
+            _ = await waiter.wait(on: loop, until: deadline)
         }
-        if isIdle { return true }
-        return await waiter.wait(on: loop, until: deadline) == .ready
+        return false
     }
 }

@@ -40,17 +40,18 @@ final class StreamAcceptor: EventHandler {
 
     let loop: EventLoop
     private let kind: TransportKind
+    private let setup: SocketSetup
     private let context: ListenerContext
     private let accept: Accept
     private let state: Locked<State>
 
     init(
-        loop: EventLoop, kind: TransportKind, socket: consuming Descriptor,
-        context: ListenerContext,
-        accept: @escaping Accept
+        loop: EventLoop, kind: TransportKind, socket: consuming Descriptor, setup: SocketSetup,
+        context: ListenerContext, accept: @escaping Accept
     ) throws(SystemError) {
         self.loop = loop
         self.kind = kind
+        self.setup = setup
         self.context = context
         self.accept = accept
         var initial = State()
@@ -107,6 +108,9 @@ final class StreamAcceptor: EventHandler {
 
     private func makeCore(_ socket: consuming Descriptor, _ address: SocketAddress) -> Step {
         state.withLock { if $0.backOff != nil { $0.backOff = Self.backOffs.lowerBound } }
+        do throws(NetworkError) { try setup.applyToAccepted(socket, kind) } catch {
+            return .lost(error)
+        }
         do throws(SystemError) {
             let loop = try EventLoopGroup.shared.next()
             return .accepted(
