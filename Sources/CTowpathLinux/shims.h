@@ -147,6 +147,9 @@ static const int32_t
     SHIM_IP_TOS = 1, SHIM_IP_TTL = 2, SHIM_IP_MULTICAST_ALL = 49, SHIM_IP_BIND_ADDRESS_NO_PORT = 24,
     SHIM_IPV6_MTU_DISCOVER = 23, SHIM_IPV6_MTU = 24, SHIM_IPV6_RECVPKTINFO = 49, SHIM_IPV6_PKTINFO = 50,
     SHIM_IPV6_RECVTCLASS = 66, SHIM_IPV6_TCLASS = 67, SHIM_IPV6_UNICAST_HOPS = 16, SHIM_IPV6_V6ONLY = 26,
+    SHIM_IP_MULTICAST_TTL = 33, SHIM_IP_MULTICAST_LOOP = 34,
+    SHIM_IPV6_MULTICAST_IF = 17, SHIM_IPV6_MULTICAST_HOPS = 18, SHIM_IPV6_MULTICAST_LOOP = 19,
+    SHIM_IPV6_MULTICAST_ALL = 29,
     SHIM_PMTUDISC_DONT = 0, SHIM_PMTUDISC_WANT = 1, SHIM_PMTUDISC_DO = 2, SHIM_PMTUDISC_PROBE = 3;
 struct shim_in_pktinfo { int ifindex; struct in_addr spec_dst, addr; };
 struct shim_in6_pktinfo { struct in6_addr addr; unsigned int ifindex; };
@@ -167,6 +170,35 @@ struct shim_tcp_info {
     uint64_t bytes_sent, bytes_retrans;
     uint32_t dsack_dups, reord_seen, rcv_ooopack, snd_wnd;
 };
+
+// ---- multicast, RFC 3678. A null source joins for any sender.
+static inline long shim_join_group(int fd, int level, uint32_t interface, const struct sockaddr_storage *group, const struct sockaddr_storage *source) {
+    if (!source) {
+        struct group_req any = { .gr_interface = interface, .gr_group = *group };
+        return SHIM_ONCE(setsockopt(fd, level, MCAST_JOIN_GROUP, &any, sizeof any));
+    }
+    struct group_source_req one = { .gsr_interface = interface, .gsr_group = *group, .gsr_source = *source };
+    return SHIM_ONCE(setsockopt(fd, level, MCAST_JOIN_SOURCE_GROUP, &one, sizeof one));
+}
+static inline long shim_ip_multicast_if(int fd, uint32_t interface) {
+    struct ip_mreqn r = { .imr_ifindex = (int)interface };
+    return SHIM_ONCE(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &r, sizeof r));
+}
+// The indices of the interfaces that are up and take part in multicast, at most `room`; how many.
+static inline long shim_multicast_interfaces(uint32_t *indices, size_t room) {
+    const unsigned wanted = IFF_UP | IFF_MULTICAST;
+    struct ifaddrs *list;
+    long r = SHIM_ONCE(getifaddrs(&list)), count = 0;
+    if (r < 0) return r;
+    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
+        // One entry of this family per interface.
+        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET || (i->ifa_flags & wanted) != wanted) continue;
+        uint32_t index = if_nametoindex(i->ifa_name);
+        if (index && (size_t)count < room) indices[count++] = index;
+    }
+    freeifaddrs(list);
+    return count;
+}
 
 // ---- threads
 static inline void shim_block_all_signals(void) { sigset_t s; sigfillset(&s); pthread_sigmask(SIG_SETMASK, &s, NULL); }

@@ -111,16 +111,42 @@ package final class DatagramBatch {
         let isNamed = messages[index].msg_hdr.msg_namelen > 0
         var header = Header(remote: isNamed ? SocketAddress.Compact(addresses + index) : nil)
         header.isTruncated = messages[index].msg_hdr.msg_flags & SHIM_MSG_TRUNC != 0
+        forEachControl(index) { Self.read($0, $1, $2, &header) }
+        return header
+    }
+
+    /// The address a datagram was sent to, be it a group's, and the interface it came through; nil
+    /// where packet info was not asked for.
+    package func destination(_ index: Int, port: UInt16) -> (SocketAddress, interface: UInt32)? {
+        var destination: (SocketAddress, interface: UInt32)?
+        forEachControl(index) { level, type, data in
+            switch (level, type) {
+            case (Int32(IPPROTO_IP), SHIM_IP_PKTINFO):
+                let info = data.loadUnaligned(as: shim_in_pktinfo.self)
+                destination = (
+                    SocketAddress(ipv4: UInt32(bigEndian: info.addr.s_addr), port: port),
+                    UInt32(bitPattern: info.ifindex)
+                )
+            case (Int32(IPPROTO_IPV6), SHIM_IPV6_PKTINFO):
+                let info = data.loadUnaligned(as: shim_in6_pktinfo.self)
+                destination = (SocketAddress(info, port: port), info.ifindex)
+            default: break
+            }
+        }
+        return destination
+    }
+
+    private func forEachControl(
+        _ index: Int, _ body: (_ level: Int32, _ type: Int32, UnsafeRawPointer) -> Void
+    ) {
         var control = shim_CMSG_FIRSTHDR(&messages[index].msg_hdr)
         while let current = control {
             if let data = shim_CMSG_DATA(current) {
-                Self.read(
-                    current.pointee.cmsg_level, current.pointee.cmsg_type, UnsafeRawPointer(data),
-                    &header)
+                body(
+                    current.pointee.cmsg_level, current.pointee.cmsg_type, UnsafeRawPointer(data))
             }
             control = shim_CMSG_NXTHDR(&messages[index].msg_hdr, current)
         }
-        return header
     }
 
     private static func read(
@@ -160,15 +186,8 @@ package struct LocalAddress: Hashable, Sendable {
     }
 
     init(_ info: shim_in6_pktinfo) {
-        let (high, low) = withUnsafeBytes(of: info.addr) {
-            (
-                $0.loadUnaligned(as: UInt64.self),
-                $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
-            )
-        }
-        self.init(
-            high: UInt64(bigEndian: high), low: UInt64(bigEndian: low), interface: info.ifindex,
-            isIPv4: false)
+        let (high, low) = info.halves
+        self.init(high: high, low: low, interface: info.ifindex, isIPv4: false)
     }
 
     private init(high: UInt64, low: UInt64, interface: UInt32, isIPv4: Bool) {
@@ -184,5 +203,25 @@ package struct LocalAddress: Hashable, Sendable {
         isIPv4
             ? SocketAddress(ipv4: UInt32(truncatingIfNeeded: low), port: port)
             : SocketAddress(ipv6High: high, low: low, scope: interface, port: port)
+    }
+}
+
+extension shim_in6_pktinfo {
+    fileprivate var halves: (high: UInt64, low: UInt64) {
+        withUnsafeBytes(of: addr) {
+            (
+                UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
+                UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            )
+        }
+    }
+}
+
+extension SocketAddress {
+    /// Link-local addresses, of groups too, need the interface: `fe80::/10`, `ff01::/16`, `ff02::/16`.
+    fileprivate init(_ info: shim_in6_pktinfo, port: UInt16) {
+        let (high, low) = info.halves
+        let isLocal = high >> 54 == 0x3FA || [0xFF01, 0xFF02].contains(high >> 48 & 0xFF0F)
+        self.init(ipv6High: high, low: low, scope: isLocal ? info.ifindex : 0, port: port)
     }
 }

@@ -150,6 +150,17 @@ private enum ControlWriter {
     }
 }
 
+extension Transfer {
+    /// Whether a send with a segment size may have failed because of it: the device, the kernel, a
+    /// missing checksum or the path's MTU does not allow it. udp(7), `udp_send_skb`.
+    package var refusesSegments: Bool {
+        switch self {
+        case .failed(let code): [EINVAL, EIO, EMSGSIZE, EOPNOTSUPP].contains(code)
+        case .done, .wouldBlock: false
+        }
+    }
+}
+
 /// How many datagrams at the front of a list the kernel can cut out of one send (UDP_SEGMENT): of one
 /// size, the last perhaps shorter. Nil where that saves nothing.
 package func segmentableRun(_ datagrams: ArraySlice<[UInt8]>) -> (count: Int, segmentSize: Int)? {

@@ -77,6 +77,21 @@ package struct SocketOption: Sendable {
     package static let ipv6ReceiveTrafficClass = SocketOption(
         Int32(IPPROTO_IPV6), SHIM_IPV6_RECVTCLASS, "IPV6_RECVTCLASS")
 
+    package static let ipMulticastAll = SocketOption(
+        Int32(IPPROTO_IP), SHIM_IP_MULTICAST_ALL, "IP_MULTICAST_ALL")
+    package static let ipMulticastLoop = SocketOption(
+        Int32(IPPROTO_IP), SHIM_IP_MULTICAST_LOOP, "IP_MULTICAST_LOOP")
+    package static let ipMulticastTimeToLive = SocketOption(
+        Int32(IPPROTO_IP), SHIM_IP_MULTICAST_TTL, "IP_MULTICAST_TTL")
+    package static let ipv6MulticastAll = SocketOption(
+        Int32(IPPROTO_IPV6), SHIM_IPV6_MULTICAST_ALL, "IPV6_MULTICAST_ALL")
+    package static let ipv6MulticastLoop = SocketOption(
+        Int32(IPPROTO_IPV6), SHIM_IPV6_MULTICAST_LOOP, "IPV6_MULTICAST_LOOP")
+    package static let ipv6MulticastHops = SocketOption(
+        Int32(IPPROTO_IPV6), SHIM_IPV6_MULTICAST_HOPS, "IPV6_MULTICAST_HOPS")
+    package static let ipv6MulticastInterface = SocketOption(
+        Int32(IPPROTO_IPV6), SHIM_IPV6_MULTICAST_IF, "IPV6_MULTICAST_IF")
+
     package static let udpReceiveOffload = SocketOption(
         SHIM_SOL_UDP, SHIM_UDP_GRO, "UDP_GRO")
 }

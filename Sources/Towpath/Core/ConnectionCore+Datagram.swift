@@ -103,6 +103,7 @@ extension ConnectionCore {
     func sendDatagram(
         _ bytes: borrowing RawSpan, holdsRight: Bool = false, timeout: Duration?
     ) async throws {
+        if !holdsRight, Task.isCancelled { throw CancellationError() }
         var right = SendingRight(timeout, isHeld: holdsRight)
         var isSent = false
         repeat {
@@ -117,30 +118,38 @@ extension ConnectionCore {
 
     /// Sends several datagrams, in order, with as few system calls as the kernel allows.
     func sendDatagrams(_ datagrams: [[UInt8]], timeout: Duration?) async throws {
+        if Task.isCancelled { throw CancellationError() }
         var rest = datagrams[...]
         var right = SendingRight(timeout)
         while !rest.isEmpty {
-            let run = segmentableRun(rest)
+            let run = canSegment ? segmentableRun(rest) : nil
             let joined = run.map { Array(rest.prefix($0.count).joined()) }
             let (step, count) = state.withLock { state in
-                let segments = state.cannotSegment ? nil : run
+                var cannotSegment = false
                 let (step, count) = attemptDatagram(&state, right.isHeld) { socket in
-                    guard let segments, let joined else {
+                    guard let run, let joined else {
                         return socket.sendDatagrams(rest, peer?.route)
                     }
-                    return joined.withUnsafeBytes {
-                        socket.sendDatagram($0, peer?.route, segmentSize: segments.segmentSize)
+                    let transfer = joined.withUnsafeBytes {
+                        socket.sendDatagram($0, peer?.route, segmentSize: run.segmentSize)
                     }
+                    cannotSegment = transfer.refusesSegments
+                    return transfer
                 }
                 // The device or the kernel cannot cut: send them one by one from now on.
-                if case .failed = step, segments != nil {
+                if cannotSegment {
                     state.cannotSegment = true
                     return (SendStep.retry, 0)
                 }
-                return (step, segments?.count ?? count)
+                return (step, run?.count ?? count)
             }
             if try await proceed(step, &right) { rest = rest.dropFirst(count) }
         }
+    }
+
+    /// A Unix socket takes no notice of UDP_SEGMENT: what was joined would stay one datagram.
+    private var canSegment: Bool {
+        state.withLock { !$0.cannotSegment && (peer != nil || $0.remote != nil) }
     }
 
     private struct SendingRight {

@@ -13,7 +13,6 @@ final class DatagramHub: EventHandler {
         var isDraining = false
         /// Connections that wait until the socket takes more.
         var writers: [ConnectionCore] = []
-        var isOutputArmed = false
         var droppedCount = 0
     }
 
@@ -78,6 +77,9 @@ final class DatagramHub: EventHandler {
             if let socket = state.socket.take(), let token = state.token.take() {
                 loop.deregister(socket, token: token)
             }
+            // They hold the hub in turn.
+            state.arrivals = Ring()
+            state.writers = []
             return (state.acceptor.take(), Array(state.peers.values))
         }
         acceptor?.finish(.ready)
@@ -92,9 +94,9 @@ final class DatagramHub: EventHandler {
 
     func wakeWhenWritable(_ core: ConnectionCore) {
         state.withLock { state in
+            guard let token = state.token else { return }
             state.writers.append(core)
-            guard !state.isOutputArmed, let token = state.token else { return }
-            state.isOutputArmed = true
+            // Each time anew: room that came since the send is reported again.
             state.socket.modify(on: loop, token, [.input, .output])
         }
     }
@@ -114,6 +116,9 @@ final class DatagramHub: EventHandler {
         if events.isWritable {
             let writers = state.withLock { state in
                 defer { state.writers = [] }
+                if !state.writers.isEmpty, let token = state.token {
+                    state.socket.modify(on: loop, token, [.input])
+                }
                 return state.writers
             }
             for writer in writers { writer.handle([.output]) }

@@ -77,8 +77,7 @@ struct Establishment {
             do throws(AddressError) { _ = try Host(parsing: name) } catch {
                 throw NetworkError(error)
             }
-            let bare = name.hasSuffix(".") ? String(name.dropLast()) : name
-            if let addresses = plan.parameters.resolutions[bare.lowercased()] {
+            if let addresses = plan.parameters.resolution(name) {
                 return known(addresses, .parameters)
             }
             var race = ConnectionRace()

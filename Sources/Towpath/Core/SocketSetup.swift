@@ -102,6 +102,10 @@ struct SocketSetup {
         answersFromMany: Bool
     ) throws(NetworkError) {
         if udp.receiveTime { try set(socket, .timestamps, 1) }
+        // What the kernel joins may be as long as a datagram can be. Linux before 5.0 has no GRO.
+        if udp.maximumReceiveSize == 65_535, family == .ipv4 || family == .ipv6 {
+            try? socket.set(.udpReceiveOffload, to: 1)
+        }
         switch family {
         case .ipv4:
             try set(socket, .ipReceiveTypeOfService, 1)

@@ -166,9 +166,10 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
                 stopListening()
                 _ = await context.live.waitUntilIdle(on: loop) { context.handlerDeadline }
             }
-            close()
+            // First of all: the peers of a UDP listener lose their socket when it closes.
             group.cancelAll()
             context.live.wakeParked()
+            close()
             return failure
         }
     }
@@ -227,7 +228,8 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     private func abort(_ connection: Connection<Top>, _ error: any Error) {
         let remote = connection.remoteEndpoint
         connection.abort()
-        if !(error is CancellationError && Task.isCancelled) {
+        let isOver = context.hasEnded && (error as? NetworkError)?.code == .closed
+        if !isOver, !(error is CancellationError && Task.isCancelled) {
             context.post(.handlerFailed(error, remoteEndpoint: remote))
         }
     }
@@ -248,9 +250,9 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
 
     /// Stops listening at once and removes the Unix socket file; `run` cancels its handlers and returns.
     public func close() {
+        context.end()
         if case .datagrams(let hub) = source { hub.close() }
         stopListening()
-        context.end()
         context.live.interrupt()
     }
 

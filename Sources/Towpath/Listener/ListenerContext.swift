@@ -59,6 +59,8 @@ final class ListenerContext: Sendable {
         replaceWatchdog(nil)
     }
 
+    var hasEnded: Bool { state.withLock { $0.run == .ended } }
+
     private func replaceWatchdog(_ new: Watchdog?) {
         let old = state.withLock { state in
             defer { state.watchdog = new }

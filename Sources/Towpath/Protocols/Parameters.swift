@@ -88,9 +88,17 @@ public struct Parameters: Sendable {
     public func ipVersion(_ family: AddressFamily?) -> Parameters { with { $0.ipVersion = family } }
 
     /// Gives the addresses of a host name by hand, instead of asking the resolver: for tests and for
-    /// pinned addresses. An empty list makes the name unknown. Upper and lower case are the same.
+    /// pinned addresses. An empty list makes the name unknown. Upper and lower case are the same, and
+    /// so is a dot at the end.
     public func resolve(_ name: String, to addresses: [IPAddress]) -> Parameters {
-        with { $0.resolutions[name.lowercased()] = addresses }
+        with { $0.resolutions[Self.key(name)] = addresses }
+    }
+
+    /// The addresses that were given for a name.
+    func resolution(_ name: String) -> [IPAddress]? { resolutions[Self.key(name)] }
+
+    private static func key(_ name: String) -> String {
+        (name.hasSuffix(".") ? String(name.dropLast()) : name).lowercased()
     }
 
     /// The permissions of the file that a Unix listener makes, such as `0o660`; they are set before
