@@ -4,7 +4,7 @@ internal import TowpathWire
 /// Opens the socket of a client's connection: resolves the name, races the addresses (RFC 8305) and
 /// reports each step. One task drives it; look-ups and attempts report to its mailbox.
 struct Establishment {
-    private let plan: ConnectionPlan
+    let plan: ConnectionPlan
     private let loop: EventLoop
     private let start = MonotonicClock.now
     private let mailbox = Mailbox()
@@ -175,56 +175,6 @@ struct Establishment {
         report.attempts[number].duration = elapsed - report.attempts[number].start
         report.attempts[number].error = error
         report.attempts[number].succeeded = error == nil
-    }
-
-    // MARK: Sockets
-
-    private func socket(for target: SocketAddress) throws(NetworkError) -> Descriptor {
-        let setup = SocketSetup(parameters: plan.parameters)
-        try setup.refuseSocketMode()
-        let socket: Descriptor
-        switch plan.transport {
-        case .tcp(let tcp):
-            socket = try Self.socket(target.family, .stream, multipath: tcp.multipath)
-            try setup.apply(socket, target.family)
-            if target.family == .unix {
-                try setup.refuseOptionsOfTCP(tcp)
-            } else {
-                try setup.apply(tcp, to: socket, isListener: false)
-            }
-        case .udp(let udp):
-            socket = try Self.socket(target.family, .datagram, multipath: false)
-            try setup.apply(socket, target.family)
-            try setup.apply(udp, to: socket, target.family, answersFromMany: false)
-        }
-        try bind(socket, target.family)
-        return socket
-    }
-
-    private static func socket(
-        _ family: SocketAddress.Family, _ type: Descriptor.SocketType, multipath: Bool
-    ) throws(NetworkError) -> Descriptor {
-        do throws(SystemError) {
-            return try .socket(family, type, multipath: multipath && family != .unix)
-        } catch {
-            throw NetworkError(error, .connect, "no socket")
-        }
-    }
-
-    private func bind(
-        _ socket: borrowing Descriptor, _ family: SocketAddress.Family
-    ) throws(NetworkError) {
-        guard let local = plan.parameters.localEndpoint else { return }
-        do throws(SystemError) {
-            guard let address = SocketAddress(local), address.family == family else {
-                throw SystemError(SystemError.wrongFamily, "bind")
-            }
-            // The port is chosen when the peer is known, so that many connections can share one.
-            if family != .unix, address.port == 0 { try socket.set(.ipBindAddressNoPort, to: 1) }
-            try socket.bind(to: address)
-        } catch {
-            throw NetworkError(error, .connect, "cannot send from \(local)")
-        }
     }
 
     private mutating func openUnix(
