@@ -66,7 +66,11 @@ extension ConnectionCore {
             state.isReceiving = !step.isOver
             return step
         }
-        if case .failed = step { deliverStates() }
+        if case .failed = step {
+            deliverStates()
+            // The listener may have cancelled the handler and closed its connection in one go.
+            if Task.isCancelled { throw CancellationError() }
+        }
         return step
     }
 
