@@ -124,7 +124,7 @@ struct DatagramConnectionTests {
         let (connection, peer) = try await DatagramProbe.connected(
             udp, at: isIPv6 ? .udp6() : .udp4())
         let maximum = try connection.maximumDatagramSize
-        // Loopback's MTU is 65,536 unless somebody changed it; an IPv4 packet has at most 65,535.
+        // Unless somebody changed loopback's MTU; an IPv4 packet has at most 65,535 bytes.
         if DatagramProbe.loopbackMTU == 65_536 {
             #expect(maximum == (isIPv6 ? 65_536 - 48 : 65_507))
         }

@@ -28,15 +28,24 @@ struct DatagramListenerLimitTests {
         let ends = DatagramLog<Bool>()
         try await Listener.serving(UDP().idleTimeout(.milliseconds(500))) { connection in
             #expect(try await connection.receive()?.bytes == [1])
-            // If the handler began too late: the listener was not running yet.
-            guard try await isQuiet(connection) else { return ends.note(false) }
+            let wasInTime = try await self.isQuiet(connection)
             // Until it has been more than the limit since the last datagram came.
             let start = ContinuousClock.now
-            while ContinuousClock.now - start < .milliseconds(1_200) {
+            var (last, widestGap) = (start, Duration.zero)
+            while last - start < .milliseconds(1_200) {
                 try await connection.send([2] as [UInt8])
                 await Task.yield()
+                let now = ContinuousClock.now
+                widestGap = max(widestGap, now - last)
+                last = now
             }
-            #expect(try await isQuiet(connection))
+            let isQuiet = try await self.isQuiet(connection)
+            widestGap = max(widestGap, ContinuousClock.now - last)
+            // A busy machine can make this handler begin, or go on, too late: then once more.
+            guard isQuiet || widestGap < .milliseconds(400) && wasInTime else {
+                return ends.note(false)
+            }
+            #expect(isQuiet)
             ends.note(true)
         } while: { listener in
             let peer = try DatagramSocket()

@@ -69,7 +69,7 @@ struct DatagramWaitTests {
         "a waiting receive ends when the connection does", arguments: ["close", "abort", "cancel"])
     func end(way: String) async throws {
         let (connection, _) = try await DatagramProbe.connected()
-        let local = try #require(connection.localEndpoint)
+        let sockets = DatagramProbe.sockets(at: try #require(connection.localEndpoint))
         let receive = Task { try await connection.receive() }
         await Task.yield()
         switch way {
@@ -82,7 +82,7 @@ struct DatagramWaitTests {
         case .failure(let error as NetworkError): #expect(error.code == .closed)
         case .failure(let error): #expect(error is CancellationError && way == "cancel")
         }
-        #expect(DatagramProbe.sockets(at: local).count == (way == "cancel" ? 1 : 0))
+        #expect(DatagramProbe.isOpen(sockets) == (way == "cancel"))
     }
 
     @Test("a connection that is dropped closes its socket")
@@ -91,10 +91,10 @@ struct DatagramWaitTests {
         let peer = try DatagramSocket()
         connection = Connection(to: try peer.endpoint) { UDP() }
         try await connection?.start()
-        let local = try #require(connection?.localEndpoint)
-        #expect(DatagramProbe.sockets(at: local).count == 1)
+        let sockets = DatagramProbe.sockets(at: try #require(connection?.localEndpoint))
+        #expect(sockets.count == 1)
         connection = nil
-        await DatagramProbe.eventually { DatagramProbe.sockets(at: local).isEmpty }
+        await DatagramProbe.eventually { !DatagramProbe.isOpen(sockets) }
     }
 
     @Test("a receive keeps the connection that nobody else holds")
@@ -115,19 +115,21 @@ struct DatagramWaitTests {
     func scope(throwing: Bool) async throws {
         struct Thrown: Error {}
         let peer = try DatagramSocket()
-        let log = DatagramLog<Endpoint?>()
+        let log = DatagramLog<(Endpoint, [String])>()
         do {
             try await withConnection(to: try peer.endpoint) {
                 UDP()
             } body: { connection in
                 try await connection.send([1] as [UInt8])
-                log.note(connection.localEndpoint)
+                let local = try #require(connection.localEndpoint)
+                log.note((local, DatagramProbe.sockets(at: local)))
                 if throwing { throw Thrown() }
             }
             #expect(!throwing)
         } catch { #expect(error is Thrown) }
-        let local = try #require(try await log.next())
-        #expect(DatagramProbe.sockets(at: local).isEmpty)
+        let (local, sockets) = try await log.next()
+        #expect(sockets.count == 1)
+        #expect(!DatagramProbe.isOpen(sockets))
         #expect(try await peer.receive().from == local)
     }
 

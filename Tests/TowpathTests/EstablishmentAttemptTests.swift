@@ -159,7 +159,7 @@ enum EstablishmentLocal {
     /// The endpoints of this process's sockets at an address of loopback that only one test uses.
     static func sockets(_ address: String) -> [Endpoint] {
         let host = Endpoint.udp(address).host
-        return DatagramProbe.sockets { $0.host == host }.compactMap {
+        return DatagramProbe.numbers { $0.host == host }.compactMap {
             try? DatagramSocket.endpoint(of: $0, getsockname)
         }
     }

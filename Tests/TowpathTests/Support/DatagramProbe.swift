@@ -5,20 +5,46 @@ import Towpath
 
 /// What the kernel knows of this process's sockets, and other things to wait for.
 enum DatagramProbe {
-    /// The numbers of this process's sockets that are bound to an endpoint.
-    static func sockets(at endpoint: Endpoint) -> [Int32] { sockets { $0 == endpoint } }
+    /// This process's datagram sockets that are bound to an endpoint: unlike numbers and ports, these
+    /// names are not given to others later.
+    static func sockets(at endpoint: Endpoint) -> [String] {
+        numbers { $0 == endpoint }.filter(isDatagram).compactMap { name(of: $0) }
+    }
+
+    /// Whether one of these sockets is still open.
+    static func isOpen(_ sockets: [String]) -> Bool {
+        !Set(descriptors().compactMap { name(of: $0) }).isDisjoint(with: sockets)
+    }
 
     /// The numbers of this process's sockets whose own endpoint is one that is wanted.
-    static func sockets(where isWanted: (Endpoint) -> Bool) -> [Int32] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        return names.compactMap { Int32($0) }.filter {
+    static func numbers(where isWanted: (Endpoint) -> Bool) -> [Int32] {
+        descriptors().filter {
             (try? DatagramSocket.endpoint(of: $0, getsockname)).map(isWanted) ?? false
         }
     }
 
+    private static func descriptors() -> [Int32] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return names.compactMap { Int32($0) }
+    }
+
+    private static func name(of number: Int32) -> String? {
+        try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
+    }
+
+    private static func isDatagram(_ number: Int32) -> Bool {
+        var type: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(number, SOL_SOCKET, SO_TYPE, &type, &length)
+        return type == Int32(SOCK_DGRAM.rawValue)
+    }
+
     /// An option of the only socket that is bound to an endpoint.
     static func option(_ level: Int32, _ option: Int32, at endpoint: Endpoint?) throws -> Int32 {
-        let number = try #require(endpoint.flatMap { sockets(at: $0).first })
+        let number = try #require(
+            endpoint.flatMap { own in
+                numbers { $0 == own }.first(where: isDatagram)
+            })
         var value: Int32 = -1
         var length = socklen_t(MemoryLayout<Int32>.size)
         guard getsockopt(number, level, option, &value, &length) == 0 else {
