@@ -100,7 +100,7 @@ struct ConnectionClosedCallsTests {
     func opening(name: String) async throws {
         let call = try #require(Self.calls.first { $0.name == name }).call
         let (port, filler) = try await Streams.unanswering()
-        let connection = Connection(to: port.endpoint) { TCP() }
+        let connection = Connection(to: port.endpoint) { Streams.patientTCP }
         let first = await Streams.parked(on: connection) { try await call(connection) }
         let second = await Streams.parked(on: connection) { try await connection.start() }
         #expect(connection.state == .preparing)

@@ -84,7 +84,7 @@ struct ConnectionHandlerTests {
             for _ in 0..<4 {
                 peers.append(try await StreamPeer.connect(to: listener.port))
                 let connection = try #require(await served.next())
-                await Streams.settle(connection)
+                await Streams.settle(connection, turns: 5)
             }
             running.cancel()
             #expect(await ends.next(4) == [true, true, true, true])

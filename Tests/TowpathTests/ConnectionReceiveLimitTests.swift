@@ -117,7 +117,7 @@ struct ConnectionReceiveLimitTests {
             for second in split..<message.count {
                 let (near, far) = try Connection.pair()
                 try await far.send(Array(message[..<split]))
-                let call = await Streams.parked(on: near) {
+                let call = await Streams.parked(on: near, turns: 3) {
                     try await near.receive(until: end, limit: 100)
                 }
                 try await far.send(Array(message[split..<second]))

@@ -86,7 +86,7 @@ struct ConnectionReceiveTests {
         for position in 1..<bytes.count {
             let (near, far) = try Connection.pair()
             try await far.send(Array(bytes[..<position]))
-            let call = await Streams.parked(on: near) {
+            let call = await Streams.parked(on: near, turns: 3) {
                 try await variant.receive(Self.line.count, from: near)
             }
             try await far.send(Array(bytes[position...]))

@@ -69,7 +69,7 @@ struct ConnectionStateTests {
     @Test("closed while it is being opened", arguments: ConnectionEnding.allCases)
     func cancelledWhilePreparing(ending: ConnectionEnding) async throws {
         let (port, filler) = try await Streams.unanswering()
-        let connection = Connection(to: port.endpoint) { TCP() }
+        let connection = Connection(to: port.endpoint) { Streams.patientTCP }
         let states = all(connection)
         let start = await Streams.parked(on: connection) { try await connection.start() }
         await ending.end(connection)

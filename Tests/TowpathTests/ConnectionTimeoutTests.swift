@@ -89,7 +89,7 @@ struct ConnectionTimeoutTests {
     @Test("start times out, and the opening goes on for the others")
     func start() async throws {
         let (port, filler) = try await Streams.unanswering()
-        let connection = Connection(to: port.endpoint) { TCP() }
+        let connection = Connection(to: port.endpoint) { Streams.patientTCP }
         let error = await Streams.failure { try await connection.start(timeout: Self.short) }
         #expect(error?.code == .timedOut)
         #expect(error?.stage == .connect)
@@ -116,7 +116,7 @@ struct ConnectionTimeoutTests {
     @Test("a cancelled start leaves the opening to the others")
     func cancelledStart() async throws {
         let (port, filler) = try await Streams.unanswering()
-        let connection = Connection(to: port.endpoint) { TCP() }
+        let connection = Connection(to: port.endpoint) { Streams.patientTCP }
         let first = await Streams.parked(on: connection) { try await connection.start() }
         let second = await Streams.parked(on: connection) { try await connection.receive() }
         first.cancel()

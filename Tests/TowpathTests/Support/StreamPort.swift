@@ -45,6 +45,9 @@ extension Streams {
         return (connection, try await port.accept())
     }
 
+    /// For openings that shall not end by themselves, however busy the host is.
+    static let patientTCP = TCP().connectionTimeout(.seconds(3_600))
+
     /// A place where a connection attempt neither succeeds nor fails: the queue is full.
     static func unanswering() async throws -> (port: StreamPort, filler: StreamPeer) {
         let port = try StreamPort(backlog: 0)
