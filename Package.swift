@@ -26,12 +26,19 @@ let package = Package(
         .executableTarget(
             name: "Benchmarks", dependencies: ["Towpath"], path: "Benchmarks",
             exclude: ["Limits", "README.md"], swiftSettings: strict),
-        .testTarget(
-            name: "TowpathWireTests", dependencies: ["TowpathWire"], swiftSettings: strict),
-        .testTarget(
-            name: "TowpathReactorTests", dependencies: ["TowpathReactor", "CTowpathLinux"],
+        .target(
+            name: "TestSupport", dependencies: ["TowpathReactor", "CTowpathLinux"],
+            path: "Tests/Support",
             swiftSettings: strict),
-        .testTarget(name: "TowpathTests", dependencies: ["Towpath"], swiftSettings: strict),
+        .testTarget(
+            name: "TowpathWireTests", dependencies: ["TowpathWire", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TowpathReactorTests",
+            dependencies: ["TowpathReactor", "CTowpathLinux", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TowpathTests", dependencies: ["Towpath", "TestSupport"], swiftSettings: strict),
         .target(
             name: "FuzzInvariants", dependencies: ["TowpathWire"], path: "Tests/Fuzz/Invariants",
             swiftSettings: strict),

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import TowpathReactor
 
@@ -26,10 +27,10 @@ struct BlockingPoolTests {
                 running.withLock { $0.now -= 1 }
             }
         }
-        #expect(await begun.next(limit).count == limit)
+        #expect(try await begun.next(limit).count == limit)
         #expect(running.withLock { $0.most } == limit)
         gate.open()
-        #expect(await begun.next(20 - limit).count == 20 - limit)
+        #expect(try await begun.next(20 - limit).count == 20 - limit)
         #expect(running.withLock { $0.most } == limit)
     }
 
@@ -40,7 +41,7 @@ struct BlockingPoolTests {
         try pool.submit { gate.wait() }
         for number in 0..<200 { try pool.submit { begun.send(number) } }
         gate.open()
-        #expect(await begun.next(200) == Array(0..<200))
+        #expect(try await begun.next(200) == Array(0..<200))
     }
 
     @Test("every work of many callers runs once")
@@ -57,7 +58,7 @@ struct BlockingPoolTests {
             }
             try await group.waitForAll()
         }
-        #expect(await done.next(4_000).sorted() == Array(0..<4_000))
+        #expect(try await done.next(4_000).sorted() == Array(0..<4_000))
     }
 
     @Test("a work may submit another")
@@ -68,7 +69,7 @@ struct BlockingPoolTests {
             try? pool.submit { done.send(2) }
             done.send(1)
         }
-        #expect(await done.next(2) == [1, 2])
+        #expect(try await done.next(2) == [1, 2])
     }
 
     @Test("a pool in use never has more threads than its bound")
@@ -97,10 +98,10 @@ struct BlockingPoolTests {
         }
         try pool.submit { begun.send(3) }
         first.open()
-        #expect(await begun.next() == 2)
+        #expect(try await begun.next() == 2)
         // The second work runs and the third waits: the queue has not been empty since the first.
         #expect(done == nil)
         second.open()
-        #expect(await begun.next() == 3)
+        #expect(try await begun.next() == 3)
     }
 }

@@ -1,5 +1,6 @@
 import CTowpathLinux
 import Glibc
+import TestSupport
 import Testing
 import TowpathReactor
 
@@ -13,11 +14,11 @@ struct EventLoopRegistrationTests {
             let (near, far) = try Holder.pair()
             let recorder = Recorder()
             let token = try loop.register(near.descriptor, for: stream, handler: recorder)
-            #expect(await recorder.events.next() == .output)
+            #expect(try await recorder.events.next() == .output)
             _ = far.descriptor.send([1])
-            #expect(await recorder.events.next() == [.input, .output])
+            #expect(try await recorder.events.next() == [.input, .output])
             far.descriptor.shutdownOutput()
-            #expect(await recorder.events.next() == [.input, .output, .inputEnd])
+            #expect(try await recorder.events.next() == [.input, .output, .inputEnd])
             loop.deregister(near.descriptor, token: token)
         }
     }
@@ -29,7 +30,7 @@ struct EventLoopRegistrationTests {
             let recorder = Recorder(onEvents: { _ in places.send(loop.isCurrent) })
             let pair = try Holder.pair()
             _ = try loop.register(pair.near.descriptor, for: .output, handler: recorder)
-            #expect(await places.next() == true)
+            #expect(try await places.next() == true)
         }
     }
 
@@ -42,7 +43,7 @@ struct EventLoopRegistrationTests {
             _ = try loop.register(near.descriptor, for: .input, handler: recorder)
             for expected in 1...5 {
                 _ = far.descriptor.send([1])
-                #expect(await recorder.events.next() == .input)
+                #expect(try await recorder.events.next() == .input)
                 let turns = try await loop.turns(during: .milliseconds(5))
                 #expect(turns < 10)
                 #expect(count.withLock { $0 } == expected)
@@ -58,7 +59,7 @@ struct EventLoopRegistrationTests {
             let token = try loop.register(pair.near.descriptor, for: .input, handler: recorder)
             for _ in 0..<3 {
                 loop.modify(pair.near.descriptor, token: token, for: [.input, .output])
-                #expect(await recorder.events.next() == .output)
+                #expect(try await recorder.events.next() == .output)
             }
             loop.deregister(pair.near.descriptor, token: token)
         }
@@ -72,7 +73,7 @@ struct EventLoopRegistrationTests {
             let recorder = Recorder()
             _ = try loop.register(near.descriptor, for: [.input, .inputEnd], handler: recorder)
             do { _ = Descriptor(owning: far) }
-            let events = try #require(await recorder.events.next())
+            let events = try await recorder.events.next()
             #expect(events.isSuperset(of: [.input, .inputEnd, .hangUp]))
             #expect(near.descriptor.receive() == .end)
         }
@@ -100,7 +101,7 @@ struct EventLoopRegistrationTests {
             }
             #expect(loop.registrationCount == 1)
             _ = far.descriptor.send([1])
-            #expect(await recorder.events.next() == .input)
+            #expect(try await recorder.events.next() == .input)
         }
     }
 
@@ -139,7 +140,7 @@ struct EventLoopRegistrationTests {
             loop.deregister(near.descriptor, token: earlier)
             #expect(loop.registrationCount == 1)
             _ = otherFar.descriptor.send([1])
-            #expect(await recorder.events.next() == .input)
+            #expect(try await recorder.events.next() == .input)
             loop.deregister(other.descriptor, token: later)
         }
     }
@@ -176,13 +177,13 @@ struct EventLoopRegistrationTests {
             _ = secondFar.descriptor.send([2])
             gate.open()
 
-            #expect(await firstHandler.events.next() == .input)
+            #expect(try await firstHandler.events.next() == .input)
             try await loop.settle()
             #expect(loop.registrationCount == 2)
             #expect(tokens.withLock { $0.first } != token)
             // What the third hears first is its own.
             thirdFar.descriptor.shutdownOutput()
-            #expect(await heardByThird.next() == .input)
+            #expect(try await heardByThird.next() == .input)
             #expect(second.descriptor.receive() == .end)
         }
     }
@@ -239,7 +240,7 @@ struct EventLoopRegistrationTests {
             for copy in copies {
                 _ = try loop.register(copy.descriptor, for: .input, handler: recorder)
             }
-            #expect(await recorder.events.next(300).count == 300)
+            #expect(try await recorder.events.next(300).count == 300)
             #expect(loop.registrationCount == 300)
         }
     }
@@ -259,8 +260,8 @@ struct EventLoopRegistrationTests {
                 loop.modify(otherPair.near.descriptor, token: token, for: .output)
             })
             _ = try loop.register(pair.near.descriptor, for: .output, handler: outer)
-            #expect(await inner.tags.next() == 7)
-            #expect(await inner.events.next() == .output)
+            #expect(try await inner.tags.next() == 7)
+            #expect(try await inner.events.next() == .output)
         }
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import TowpathReactor
 
@@ -6,7 +7,7 @@ struct LockedTests {
     private struct Failure: Error, Equatable {}
 
     @Test("eight tasks that count together lose nothing")
-    func hammer() async {
+    func hammer() async throws {
         let counter = Shared(0)
         await withTaskGroup { group in
             for _ in 0..<8 {
@@ -19,7 +20,7 @@ struct LockedTests {
     }
 
     @Test("two fields are never seen apart")
-    func pair() async {
+    func pair() async throws {
         let fields = Shared((0, 0))
         await withTaskGroup { group in
             for _ in 0..<8 {

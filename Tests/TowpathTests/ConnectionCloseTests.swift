@@ -9,7 +9,7 @@ struct ConnectionCloseTests {
         let (near, peer) = try await Streams.connected()
         try await peer.send([UInt8](repeating: 1, count: 100_000))
         let gate = try StreamGate()
-        let reader = await peer.reading(behind: gate)
+        let reader = try await peer.reading(behind: gate)
         let bytes = Streams.pattern(Streams.large)
         let sender = await Streams.parked(on: near) { try await near.send(bytes) }
         await Streams.closing(near, opening: gate)
@@ -25,7 +25,7 @@ struct ConnectionCloseTests {
         let first = await Streams.parked(on: near) { try await near.send(bytes) }
         let second = await Streams.parked(on: near) { try await near.send([2]) }
         let gate = try StreamGate()
-        let reader = await peer.reading(behind: gate)
+        let reader = try await peer.reading(behind: gate)
         await Streams.closing(near, opening: gate)
         await #expect(throws: Streams.error(.closed)) { try await near.send([3]) }
         Streams.expect(try await reader.value, toBe: bytes + [2])
@@ -41,7 +41,7 @@ struct ConnectionCloseTests {
         call.cancel()
         await #expect(throws: CancellationError.self) { try await call.value }
         let gate = try StreamGate()
-        let reader = await peer.reading(behind: gate)
+        let reader = try await peer.reading(behind: gate)
         await Streams.closing(near, opening: gate)
         Streams.expect(try await reader.value, toBe: bytes)
     }
@@ -54,7 +54,7 @@ struct ConnectionCloseTests {
         let bytes = [UInt8](repeating: 1, count: Streams.large)
         let sender = await Streams.parked(on: near) { try await near.send(bytes) }
         let gate = try StreamGate()
-        let reader = await peer.reading(behind: gate, closing: false)
+        let reader = try await peer.reading(behind: gate, closing: false)
         await Streams.closing(near, opening: gate)
         Streams.expect(try await reader.value, toBe: bytes)
         try await sender.value
@@ -87,7 +87,7 @@ struct ConnectionCloseTests {
         // More than the kernel holds: it must be read away.
         let bytes = [UInt8](repeating: 1, count: 8_000_000)
         let gate = try StreamGate()
-        let sender = await peer.sending(bytes, behind: gate)
+        let sender = try await peer.sending(bytes, behind: gate)
         await Streams.closing(near, opening: gate)
         #expect(try await sender.value.isEmpty)
         #expect(near.state == .cancelled)

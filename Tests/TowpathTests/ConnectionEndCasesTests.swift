@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -81,7 +82,7 @@ struct ConnectionEndCasesTests {
         for piece in pieces {
             sends.append(await Streams.parked(on: near) { try await near.send(piece) })
         }
-        let isFinished = StreamShared(false)
+        let isFinished = Shared(false)
         let finishing = await Streams.parked(on: near) {
             try await near.finish()
             isFinished.withLock { $0 = true }
@@ -106,7 +107,7 @@ struct ConnectionEndCasesTests {
     func resetWhileFull() async throws {
         let (near, peer) = try await Streams.connected()
         let bytes = [UInt8](repeating: 1, count: Streams.large)
-        let failures = StreamInbox<NetworkError?>()
+        let failures = Inbox<NetworkError?>()
         for _ in 0..<8 {
             _ = await Streams.parked(on: near) {
                 failures.send(await Streams.failure { try await near.send(bytes) })
@@ -117,7 +118,7 @@ struct ConnectionEndCasesTests {
         }
         let states = near.states
         peer.reset()
-        for failure in await failures.next(9) { #expect(failure?.code == .connectionReset) }
+        for failure in try await failures.next(9) { #expect(failure?.code == .connectionReset) }
         await #expect(throws: Streams.error(.connectionReset)) { try await near.send([1]) }
         await #expect(throws: Streams.error(.connectionReset)) { try await near.receive() }
         #expect(

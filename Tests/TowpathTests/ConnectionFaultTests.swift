@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -6,12 +7,12 @@ import Towpath
 struct ConnectionFaultTests {
     @Test("a reset before the connection is used shows at the first use", arguments: [true, false])
     func resetBeforeUse(byReceiving: Bool) async throws {
-        let failures = StreamInbox<NetworkError?>()
-        let gone = StreamInbox<Void>()
-        let arrived = StreamInbox<Void>()
+        let failures = Inbox<NetworkError?>()
+        let gone = Inbox<Void>()
+        let arrived = Inbox<Void>()
         try await ConnectionHandlerTests.serving { connection in
             arrived.send(())
-            _ = await gone.next()
+            _ = try await gone.next()
             failures.send(
                 await Streams.failure {
                     if byReceiving { return try await connection.receive() }
@@ -20,10 +21,10 @@ struct ConnectionFaultTests {
                 })
         } body: { listener, _ in
             let peer = try await StreamPeer.connect(to: listener.port)
-            _ = await arrived.next()
+            _ = try await arrived.next()
             peer.reset()
             gone.send(())
-            #expect(await failures.next()??.code == .connectionReset)
+            #expect(try await failures.next()?.code == .connectionReset)
         }
     }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -49,7 +50,7 @@ struct ConnectionFramingTests {
     private static func send(
         _ connection: Connection<TCP>, _ sender: UInt8, count: Int
     ) async throws -> [[UInt8]] {
-        var random = StreamRandom(seed: UInt64(sender))
+        var random = SplitMix64(seed: UInt64(sender))
         var sent: [[UInt8]] = []
         for round in 0..<count {
             let length = Int.random(in: 0...(round % 8 == 0 ? 200_000 : 500), using: &random)
@@ -90,7 +91,7 @@ struct ConnectionFramingTests {
     private static func sendAndCancel(
         _ connection: Connection<TCP>, _ sender: UInt8, count: Int
     ) async throws -> (sent: Int, cancelled: Int) {
-        var random = StreamRandom(seed: UInt64(sender) + 100)
+        var random = SplitMix64(seed: UInt64(sender) + 100)
         var counts = (sent: 0, cancelled: 0)
         for round in 0..<count {
             let length = Int.random(in: 0...(round % 4 == 0 ? 400_000 : 500), using: &random)

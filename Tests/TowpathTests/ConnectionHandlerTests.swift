@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -70,8 +71,8 @@ struct ConnectionHandlerTests {
         [Listener<TCP>.HandlerExecutor.eventLoop, .concurrentExecutor])
     func cancel(name: String, executor: Listener<TCP>.HandlerExecutor) async throws {
         let wait = try #require(Self.waits.first { $0.name == name }).wait
-        let served = StreamInbox<Connection<TCP>>()
-        let ends = StreamInbox<Bool>()
+        let served = Inbox<Connection<TCP>>()
+        let ends = Inbox<Bool>()
         let handler: Handler = { connection in
             served.send(connection)
             do { try await wait(connection) } catch {
@@ -83,11 +84,11 @@ struct ConnectionHandlerTests {
             var peers: [StreamPeer] = []
             for _ in 0..<4 {
                 peers.append(try await StreamPeer.connect(to: listener.port))
-                let connection = try #require(await served.next())
+                let connection = try await served.next()
                 await Streams.settle(connection, turns: 5)
             }
             running.cancel()
-            #expect(await ends.next(4) == [true, true, true, true])
+            #expect(try await ends.next(4) == [true, true, true, true])
             await #expect(throws: CancellationError.self) { try await running.value }
             // A cancelled handler aborts its connection.
             for peer in peers { #expect(try await peer.receiveToTheEnd().code != 0) }
@@ -98,14 +99,14 @@ struct ConnectionHandlerTests {
     @Test("a drain that reaches its limit ends handlers that wait", arguments: waits.map(\.name))
     func drain(name: String) async throws {
         let wait = try #require(Self.waits.first { $0.name == name }).wait
-        let served = StreamInbox<Connection<TCP>>()
+        let served = Inbox<Connection<TCP>>()
         let handler: Handler = { connection in
             served.send(connection)
             try await wait(connection)
         }
         try await Self.serving(handler) { listener, running in
             let peer = try await StreamPeer.connect(to: listener.port)
-            let connection = try #require(await served.next())
+            let connection = try await served.next()
             await Streams.settle(connection)
             listener.drain(within: .milliseconds(5))
             try await running.value
@@ -146,7 +147,7 @@ struct ConnectionHandlerTests {
                 try await connection.send(chunk)
             }
         }
-        let failures = StreamShared(0)
+        let failures = Shared(0)
         try await Self.serving(handler) { listener, running in
             listener.onEvent { event in
                 if case .handlerFailed = event { failures.withLock { $0 += 1 } }
@@ -169,8 +170,8 @@ struct ConnectionHandlerTests {
 
     @Test("a race of receive and timer in a task group loses no byte")
     func groupTimeout() async throws {
-        let rounds = StreamInbox<Int>()
-        let result = StreamInbox<[UInt8]>()
+        let rounds = Inbox<Int>()
+        let result = Inbox<[UInt8]>()
         let handler: Handler = { connection in
             var received: [UInt8] = []
             for round in 0..<100 {
@@ -196,17 +197,17 @@ struct ConnectionHandlerTests {
         try await Self.serving(handler) { listener, _ in
             let peer = try await StreamPeer.connect(to: listener.port)
             for index in 0..<100 {
-                _ = await rounds.next()
+                _ = try await rounds.next()
                 try await peer.send(Streams.pattern(5, from: index * 5))
             }
             peer.finish()
-            #expect(await result.next() == Streams.pattern(500))
+            #expect(try await result.next() == Streams.pattern(500))
         }
     }
 
     @Test("a receive of a task that the handler only started is not cancelled with the handler")
     func unstructured() async throws {
-        let served = StreamInbox<(Connection<TCP>, Task<[UInt8]?, any Error>)>()
+        let served = Inbox<(Connection<TCP>, Task<[UInt8]?, any Error>)>()
         let handler: Handler = { connection in
             let task = await Streams.parked(on: connection) { try await connection.receive() }
             served.send((connection, task))
@@ -216,7 +217,7 @@ struct ConnectionHandlerTests {
         }
         try await Self.serving(handler) { listener, running in
             let peer = try await StreamPeer.connect(to: listener.port)
-            let (_, task) = try #require(await served.next())
+            let (_, task) = try await served.next()
             running.cancel()
             _ = await running.result
             #expect(await Streams.failure { try await task.value } == Streams.error(.closed))
@@ -226,7 +227,7 @@ struct ConnectionHandlerTests {
 
     @Test("a handler runs on its connection's loop")
     func executor() async throws {
-        let isOnLoop = StreamInbox<Bool>()
+        let isOnLoop = Inbox<Bool>()
         try await Self.serving { connection in
             let loop = connection.executor as? EventLoop
             let before = loop?.isCurrent ?? false
@@ -235,7 +236,7 @@ struct ConnectionHandlerTests {
         } body: { listener, _ in
             let peer = try await StreamPeer.connect(to: listener.port)
             try await peer.send([1])
-            #expect(await isOnLoop.next() == true)
+            #expect(try await isOnLoop.next() == true)
         }
     }
 }

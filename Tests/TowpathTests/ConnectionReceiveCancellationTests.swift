@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -33,9 +34,9 @@ struct ConnectionReceiveCancellationTests {
     @Test("a thousand random cancellations lose no byte", arguments: StreamLink.allCases)
     func random(link: StreamLink) async throws {
         let (near, far) = try await link.pair()
-        let isOver = StreamShared(false)
+        let isOver = Shared(false)
         let sender = Task {
-            var random = StreamRandom(seed: 1)
+            var random = SplitMix64(seed: 1)
             var sent = 0
             while !isOver.value {
                 let count = Int.random(in: 1...60, using: &random)
@@ -46,7 +47,7 @@ struct ConnectionReceiveCancellationTests {
             try await far.finish()
             return sent
         }
-        var random = StreamRandom(seed: 2)
+        var random = SplitMix64(seed: 2)
         var received: [UInt8] = []
         var cancelCount = 0
         while cancelCount < 1_000 {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -98,7 +99,7 @@ struct ConnectionReceiveTests {
 
     @Test("mixes the variants in any order over one stream", arguments: 0..<20 as Range<UInt64>)
     func mixed(seed: UInt64) async throws {
-        var random = StreamRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let lengths = (0..<40).map { _ in Int.random(in: 1...3_000, using: &random) }
         let lines = lengths.map { [UInt8](repeating: 120, count: $0 - 1) + [10] }
         let (near, far) = try Connection.pair()

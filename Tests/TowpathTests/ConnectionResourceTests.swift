@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -99,7 +100,7 @@ struct ConnectionResourceTests {
 
     @Test(
         "a sender whose peer does not read holds no copy of what it sends",
-        .disabled(if: Streams.isSanitized, "a sanitizer's own memory blurs the measurement"))
+        .disabled(if: isSanitized, "a sanitizer's own memory blurs the measurement"))
     func blockedSender() async throws {
         let (near, peer) = try await Streams.connected()
         let bytes = [UInt8](repeating: 1, count: 64_000_000)
@@ -122,7 +123,7 @@ struct ConnectionResourceTests {
 
     @Test(
         "a reader that does not read holds nothing of what its peer sends",
-        .disabled(if: Streams.isSanitized, "a sanitizer's own memory blurs the measurement"))
+        .disabled(if: isSanitized, "a sanitizer's own memory blurs the measurement"))
     func blockedReader() async throws {
         let (near, peer) = try await Streams.connected()
         try await peer.send([1])

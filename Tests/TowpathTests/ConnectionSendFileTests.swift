@@ -156,7 +156,7 @@ struct ConnectionSendFileTests {
             let call = Task(executorPreference: near.executor) { try await near.sendFile(at: path) }
             let first = try await peer.receive(exactly: 1)
             let gate = try StreamGate()
-            let reader = await peer.reading(behind: gate)
+            let reader = try await peer.reading(behind: gate)
             await Streams.closing(near, opening: gate)
             #expect(try await call.value == 1_500_000)
             Streams.expect(first + (try await reader.value), toBe: Streams.pattern(1_500_000))

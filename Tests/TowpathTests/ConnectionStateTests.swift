@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -108,14 +109,14 @@ struct ConnectionStateTests {
     func onStateUpdate() async throws {
         let port = try StreamPort()
         let connection = Connection(to: port.endpoint) { TCP() }
-        let updates = StreamInbox<ConnectionState>()
+        let updates = Inbox<ConnectionState>()
         connection.onStateUpdate { [weak connection] state in
             updates.send(state)
             // Within the notification: what it changes is told after it.
             if state == .ready { connection?.abort() }
         }
         try? await connection.start()
-        #expect(await updates.next(4) == [.setup, .preparing, .ready, .cancelled])
+        #expect(try await updates.next(4) == [.setup, .preparing, .ready, .cancelled])
     }
 
     @Test("an observer that leaves is no burden")

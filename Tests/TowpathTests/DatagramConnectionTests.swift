@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -8,8 +9,8 @@ struct DatagramConnectionTests {
     func twoMessages() async throws {
         let peer = try DatagramSocket()
         let connection = Connection(to: try peer.endpoint) { UDP() }
-        let states = DatagramLog<ConnectionState>()
-        connection.onStateUpdate { states.note($0) }
+        let states = Inbox<ConnectionState>()
+        connection.onStateUpdate { states.send($0) }
         try await connection.start()
         let local = try #require(connection.localEndpoint)
         try peer.send([1, 2], to: local)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -56,15 +57,15 @@ struct DatagramRefusalTests {
         let port = try DatagramClosedPort()
         let connection = Connection(to: port.endpoint) { UDP() }
         try await connection.start()
-        let log = DatagramLog<String>()
+        let log = Inbox<String>()
         let loop = Task {
             while !Task.isCancelled {
                 do {
                     for try await datagram in connection.messages {
-                        log.note(String(decoding: datagram.bytes, as: UTF8.self))
+                        log.send(String(decoding: datagram.bytes, as: UTF8.self))
                     }
                 } catch let error as NetworkError {
-                    log.note(error.code.description)
+                    log.send(error.code.description)
                     if error.code == .closed { return }
                 }
             }

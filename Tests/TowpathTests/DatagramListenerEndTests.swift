@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -7,7 +8,7 @@ struct DatagramListenerEndTests {
 
     @Test("a handler that throws ends only its own connection, and is told")
     func throwing() async throws {
-        let events = DatagramLog<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         try await Listener.serving(events: events) { connection in
             for try await datagram in connection.messages {
                 if datagram.bytes == [0] { throw Thrown() }
@@ -36,7 +37,7 @@ struct DatagramListenerEndTests {
 
     @Test("a handler that is slow does not hold up the other peers")
     func slow() async throws {
-        let go = DatagramLog<Void>()
+        let go = Inbox<Void>()
         try await Listener.serving { connection in
             for try await datagram in connection.messages {
                 if datagram.bytes == [0] { try await go.next() }
@@ -51,7 +52,7 @@ struct DatagramListenerEndTests {
                 #expect(try await served.receive().bytes == [number])
             }
             #expect(!waits.hasInput)
-            go.note(())
+            go.send(())
             #expect(try await waits.receive(count: 50) == (0..<50).map { [$0] })
         }
     }
@@ -78,15 +79,15 @@ struct DatagramListenerEndTests {
     func ending(byCancelling: Bool) async throws {
         let listener = try await Listener(on: .udp4()) { UDP() }
         listener.onEvent { Issue.record("\($0)") }
-        let (begun, ended) = (DatagramLog<Void>(), DatagramLog<String>())
+        let (begun, ended) = (Inbox<Void>(), Inbox<String>())
         let running = Task {
             try await listener.run { connection in
-                begun.note(())
+                begun.send(())
                 do {
                     for try await _ in connection.messages {}
-                    ended.note("end")
+                    ended.send("end")
                 } catch {
-                    ended.note((error as? NetworkError)?.code.description ?? "cancelled")
+                    ended.send((error as? NetworkError)?.code.description ?? "cancelled")
                     throw error
                 }
             }
@@ -111,13 +112,13 @@ struct DatagramListenerEndTests {
     @Test("a drain tells the handlers, lets them answer, and takes nobody new")
     func drain() async throws {
         let listener = try await Listener(on: .udp4()) { UDP() }
-        let events = DatagramLog<ListenerEvent>()
-        listener.onEvent { events.note($0) }
-        let begun = DatagramLog<Void>()
+        let events = Inbox<ListenerEvent>()
+        listener.onEvent { events.send($0) }
+        let begun = Inbox<Void>()
         let running = Task {
             try await listener.run { connection in
                 #expect(!connection.isDraining)
-                begun.note(())
+                begun.send(())
                 for try await _ in connection.messagesUntilDrain {}
                 #expect(connection.isDraining)
                 let last = try await connection.receive()
@@ -140,12 +141,12 @@ struct DatagramListenerEndTests {
     @Test("a drain cancels those that are still there at its limit")
     func drainLimit() async throws {
         let listener = try await Listener(on: .udp4()) { UDP() }
-        let log = DatagramLog<Bool>()
+        let log = Inbox<Bool>()
         let running = Task {
             try await listener.run { connection in
-                log.note(true)
+                log.send(true)
                 do { for try await _ in connection.messages {} } catch {
-                    log.note(error is CancellationError)
+                    log.send(error is CancellationError)
                     throw error
                 }
             }
@@ -159,13 +160,13 @@ struct DatagramListenerEndTests {
 
     @Test("a listener that is dropped frees everything, also peers that nobody accepted")
     func drop() async throws {
-        weak var observed: DatagramLog<ListenerEvent>?
+        weak var observed: Inbox<ListenerEvent>?
         let sockets: [String]
         do {
-            let events = DatagramLog<ListenerEvent>()
+            let events = Inbox<ListenerEvent>()
             observed = events
             let listener = try await Listener(on: .udp4()) { UDP().peerLimit(2) }
-            listener.onEvent { events.note($0) }
+            listener.onEvent { events.send($0) }
             sockets = DatagramProbe.sockets(at: listener.localEndpoint)
             for _ in 0..<3 { try DatagramSocket().send([1], to: listener.localEndpoint) }
             // Two peers wait for a handler, the third found no room: all were dealt.

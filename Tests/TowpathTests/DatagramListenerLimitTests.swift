@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -5,13 +6,13 @@ import Towpath
 struct DatagramListenerLimitTests {
     @Test("a silent peer's messages end, and what it sends later makes a new connection")
     func idleTimeout() async throws {
-        let ends = DatagramLog<String>()
+        let ends = Inbox<String>()
         try await Listener.serving(UDP().idleTimeout(.milliseconds(50))) { connection in
-            ends.note("begin")
+            ends.send("begin")
             for try await datagram in connection.messages {
-                ends.note("\(datagram.bytes[0])")
+                ends.send("\(datagram.bytes[0])")
             }
-            ends.note("end")
+            ends.send("end")
             #expect(try await connection.receive() == nil)
         } while: { listener in
             let peer = try DatagramSocket()
@@ -25,7 +26,7 @@ struct DatagramListenerLimitTests {
 
     @Test("sending keeps a connection from idling")
     func idleSender() async throws {
-        let ends = DatagramLog<Bool>()
+        let ends = Inbox<Bool>()
         try await Listener.serving(UDP().idleTimeout(.milliseconds(500))) { connection in
             #expect(try await connection.receive()?.bytes == [1])
             let wasInTime = try await self.isQuiet(connection)
@@ -43,10 +44,10 @@ struct DatagramListenerLimitTests {
             widestGap = max(widestGap, ContinuousClock.now - last)
             // A busy machine can make this handler begin, or go on, too late: then once more.
             guard isQuiet || widestGap < .milliseconds(400) && wasInTime else {
-                return ends.note(false)
+                return ends.send(false)
             }
             #expect(isQuiet)
-            ends.note(true)
+            ends.send(true)
         } while: { listener in
             let peer = try DatagramSocket()
             repeat { try peer.send([1], to: listener.localEndpoint) } while try await !ends.next()
@@ -64,16 +65,16 @@ struct DatagramListenerLimitTests {
 
     @Test("more datagrams of one peer than may wait are dropped and counted")
     func queueLimit() async throws {
-        let (begin, done) = (DatagramLog<Void>(), DatagramLog<(received: [UInt8], dropped: Int)>())
-        let go = DatagramLog<Void>()
+        let (begin, done) = (Inbox<Void>(), Inbox<(received: [UInt8], dropped: Int)>())
+        let go = Inbox<Void>()
         try await Listener.serving(UDP().queueLimit(5)) { connection in
-            begin.note(())
+            begin.send(())
             try await go.next()
             var received: [UInt8] = []
             while received.count < 5 { received += try await connection.receive()?.bytes ?? [] }
-            done.note((received, connection.droppedDatagramCount))
+            done.send((received, connection.droppedDatagramCount))
             received = try await connection.receive()?.bytes ?? []
-            done.note((received, connection.droppedDatagramCount))
+            done.send((received, connection.droppedDatagramCount))
         } while: { listener in
             let peer = try DatagramSocket()
             try peer.send([0], to: listener.localEndpoint)
@@ -84,7 +85,7 @@ struct DatagramListenerLimitTests {
             // Another peer's datagram is dealt after these.
             try DatagramSocket().send([99], to: listener.localEndpoint)
             try await begin.next()
-            go.note(())
+            go.send(())
             let first = try await done.next()
             #expect(first.received == [0, 1, 2, 3, 4])
             #expect(first.dropped == 15)
@@ -99,7 +100,7 @@ struct DatagramListenerLimitTests {
         "datagrams of more peers than allowed are dropped, told, and welcome once there is room",
         arguments: ["peerLimit", "connectionLimit"])
     func peerLimit(limit: String) async throws {
-        let events = DatagramLog<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let udp = limit == "peerLimit" ? UDP().peerLimit(2) : UDP()
         try await Listener.serving(udp, events: events) { connection in
             for try await datagram in connection.messages {
@@ -146,7 +147,7 @@ struct DatagramListenerLimitTests {
 
     @Test("the places of peers that went are free again")
     func placesAreFreed() async throws {
-        let events = DatagramLog<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         try await Listener.serving(UDP().peerLimit(1), events: events) { connection in
             if let datagram = try await connection.receive() {
                 try await connection.send(datagram.bytes)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -17,9 +18,9 @@ struct DatagramListenerTests {
 
     @Test("one connection per remote and local address; answers come from the address asked")
     func addresses() async throws {
-        let opened = DatagramLog<Endpoint?>()
+        let opened = Inbox<Endpoint?>()
         try await Listener.serving(on: .port(0)) { connection in
-            opened.note(connection.localEndpoint)
+            opened.send(connection.localEndpoint)
             try await Self.reflect(connection)
         } while: { listener in
             let asked: [Endpoint] = [
@@ -97,9 +98,9 @@ struct DatagramListenerTests {
 
     @Test("all kinds of datagrams reach a peer's connection: empty, largest, truncated")
     func kinds() async throws {
-        let log = DatagramLog<Datagram>()
+        let log = Inbox<Datagram>()
         try await Listener.serving(UDP().maximumReceiveSize(60_000).receiveTime(true)) {
-            for try await datagram in $0.messages { log.note(datagram) }
+            for try await datagram in $0.messages { log.send(datagram) }
         } while: { listener in
             let peer = try DatagramSocket()
             try peer.set(Int32(IPPROTO_IP), IP_TOS, 3)
@@ -117,9 +118,9 @@ struct DatagramListenerTests {
     @Test(
         "congestion is told for IPv4 and IPv6 on a dual-stack listener", arguments: [false, true])
     func ecn(isIPv6: Bool) async throws {
-        let log = DatagramLog<Datagram.ECN>()
+        let log = Inbox<Datagram.ECN>()
         try await Listener.serving(on: .port(0)) {
-            for try await datagram in $0.messages { log.note(datagram.ecn) }
+            for try await datagram in $0.messages { log.send(datagram.ecn) }
         } while: { listener in
             let peer = try DatagramSocket(isIPv6 ? .udp6() : .udp4())
             for ecn in [1, 2, 3, 0] as [Int32] {
@@ -133,9 +134,9 @@ struct DatagramListenerTests {
 
     @Test("what the kernel joined comes to the handler one by one", arguments: [false, true])
     func joined(isIPv6: Bool) async throws {
-        let log = DatagramLog<[UInt8]>()
+        let log = Inbox<[UInt8]>()
         try await Listener.serving(on: .port(0)) {
-            for try await datagram in $0.messages { log.note(datagram.bytes) }
+            for try await datagram in $0.messages { log.send(datagram.bytes) }
         } while: { listener in
             #expect(
                 try DatagramProbe.option(
@@ -154,7 +155,7 @@ struct DatagramListenerTests {
 
     @Test("many more datagrams than one batch holds all arrive, each peer's in order")
     func batches() async throws {
-        let log = DatagramLog<(Endpoint?, UInt8)>()
+        let log = Inbox<(Endpoint?, UInt8)>()
         let listener = try await Listener(on: .udp4()) { UDP() }
         let peers = try (0..<4).map { _ in try DatagramSocket() }
         // They wait in the kernel: nobody accepts yet, so the loop takes them all at once.
@@ -164,7 +165,7 @@ struct DatagramListenerTests {
         let running = Task {
             try await listener.run { connection in
                 for try await datagram in connection.messages {
-                    log.note((connection.remoteEndpoint, datagram.bytes[0]))
+                    log.send((connection.remoteEndpoint, datagram.bytes[0]))
                 }
             }
         }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -30,9 +31,9 @@ struct DatagramSeveralTests {
     func received(index: Int) async throws {
         // What its queue and the kernel's buffer hold for sure.
         let datagrams = Self.lists[index].filter { $0.count < 30_000 }
-        let log = DatagramLog<[UInt8]>()
+        let log = Inbox<[UInt8]>()
         try await Listener.serving { connection in
-            for try await datagram in connection.messages { log.note(datagram.bytes) }
+            for try await datagram in connection.messages { log.send(datagram.bytes) }
         } while: { listener in
             let connection = Connection(to: listener.localEndpoint) { UDP() }
             try await connection.send(contentsOf: datagrams)

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -35,13 +36,13 @@ struct DatagramUnixTests {
     func fullBuffer() async throws {
         let (left, right) = try Connection.datagramPair()
         let size = 1_000
-        let progress = DatagramLog<Int>()
+        let progress = Inbox<Int>()
         // More than any queue: net.unix.max_dgram_qlen and the send buffer.
         let count = 2_000
         let sending = Task {
             for number in 0..<count {
                 try await left.send([UInt8](repeating: UInt8(number % 256), count: size))
-                progress.note(number)
+                progress.send(number)
             }
         }
         // Once a send with a time limit does not get through, the buffer is full.

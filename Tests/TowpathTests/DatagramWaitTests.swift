@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -100,14 +101,14 @@ struct DatagramWaitTests {
     @Test("a receive keeps the connection that nobody else holds")
     func parkedCall() async throws {
         let peer = try DatagramSocket()
-        let local = DatagramLog<Endpoint?>()
+        let local = Inbox<Endpoint>()
         let receive = Task { [endpoint = try peer.endpoint] in
             let connection = Connection(to: endpoint) { UDP() }
             try await connection.start()
-            local.note(connection.localEndpoint)
+            local.send(try #require(connection.localEndpoint))
             return try await connection.receive()?.bytes
         }
-        try peer.send([1], to: try #require(try await local.next()))
+        try peer.send([1], to: try await local.next())
         #expect(try await receive.value == [1])
     }
 
@@ -115,14 +116,14 @@ struct DatagramWaitTests {
     func scope(throwing: Bool) async throws {
         struct Thrown: Error {}
         let peer = try DatagramSocket()
-        let log = DatagramLog<(Endpoint, [String])>()
+        let log = Inbox<(Endpoint, [String])>()
         do {
             try await withConnection(to: try peer.endpoint) {
                 UDP()
             } body: { connection in
                 try await connection.send([1] as [UInt8])
                 let local = try #require(connection.localEndpoint)
-                log.note((local, DatagramProbe.sockets(at: local)))
+                log.send((local, DatagramProbe.sockets(at: local)))
                 if throwing { throw Thrown() }
             }
             #expect(!throwing)

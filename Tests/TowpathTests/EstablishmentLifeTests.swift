@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -70,8 +71,8 @@ struct EstablishmentLifeTests {
         var connection: Connection<TCP>? = Connection(to: endpoint, parameters: parameters) {
             TCP()
         }
-        let states = DatagramLog<ConnectionState>()
-        connection?.onStateUpdate { states.note($0) }
+        let states = Inbox<ConnectionState>()
+        connection?.onStateUpdate { states.send($0) }
         if way == "drop" {
             // Only its own attempt knows of it from here on.
             let error = try await datagramError {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -62,7 +63,7 @@ struct ListenerAdoptTests {
     @Test("the stack's options are applied, and accepted connections have them")
     func options() async throws {
         let socket = try PlainSocket.bound(to: .loopback())
-        let idles = Reports<Int32>()
+        let idles = Inbox<Int32>()
         let listener = try await Listener(
             adopting: socket.duplicate(), parameters: Parameters().hopLimit(9)
         ) { TCP().keepalive(idle: .seconds(77)) }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -69,7 +70,7 @@ struct ListenerDrainTests {
 
     @Test("handlers are told, by a flag and by a call that waits, without being cancelled")
     func tellsHandlers() async throws {
-        let begun = Reports<Bool>()
+        let begun = Inbox<Bool>()
         let listener = try await Listener(on: .loopback()) { TCP() }
         let running = Task {
             try await listener.run { connection in
@@ -95,7 +96,7 @@ struct ListenerDrainTests {
 
     @Test("waiting for a drain ends with the task's cancellation")
     func waitCancelled() async throws {
-        let begun = Reports<Void>()
+        let begun = Inbox<Void>()
         let listener = try await Listener(on: .loopback()) { TCP() }
         try await serving(listener) { connection in
             begun.send()
@@ -119,7 +120,7 @@ struct ListenerDrainTests {
 
     @Test("those that are left at the limit are cancelled, and run returns without an error")
     func limit() async throws {
-        let begun = Reports<Void>()
+        let begun = Inbox<Void>()
         let ended = Tally()
         let listener = try await Listener(on: .loopback()) { TCP() }
         let running = Task {
@@ -146,7 +147,7 @@ struct ListenerDrainTests {
     private func withDraining(
         _ body: (Listener<TCP>, Connection<TCP>) async throws -> Void
     ) async throws {
-        let begun = Reports<Void>()
+        let begun = Inbox<Void>()
         let listener = try await Listener(on: .loopback()) { TCP() }
         let running = Task {
             try await listener.run { connection in
@@ -209,7 +210,7 @@ struct ListenerDrainTests {
 
     @Test("cancelling the task while it drains cancels the handlers")
     func cancelled() async throws {
-        let begun = Reports<Void>()
+        let begun = Inbox<Void>()
         let listener = try await Listener(on: .loopback()) { TCP() }
         let running = Task {
             try await listener.run { connection in
@@ -253,7 +254,7 @@ struct ListenerDrainTests {
     @Test("a drain at the moment a receive parks is not missed")
     func chunksRace() async throws {
         for _ in 0..<300 {
-            let begun = Reports<Void>()
+            let begun = Inbox<Void>()
             let listener = try await Listener(on: .loopback()) { TCP() }
             let running = Task {
                 try await listener.run { connection in

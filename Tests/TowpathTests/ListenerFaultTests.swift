@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -22,7 +23,7 @@ struct ListenerFaultTests {
     }
 
     private static func listener(
-        _ faults: FaultyAccept, _ events: Reports<ListenerEvent>
+        _ faults: FaultyAccept, _ events: Inbox<ListenerEvent>
     ) throws -> Listener<TCP> {
         try Listener(on: .loopback(), TCP(), accept: faults.accept).onEvent { events.send($0) }
     }
@@ -33,7 +34,7 @@ struct ListenerFaultTests {
     func exhausted(code: Int32) async throws {
         // 50, 100 and 200 ms apart.
         let faults = FaultyAccept([code, code, code])
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Self.listener(faults, events)
         let start = MonotonicClock.now
         try await serving(listener, echo) {
@@ -60,7 +61,7 @@ struct ListenerFaultTests {
     @Test("each shortage is told again, and begins with short waits")
     func severalTimes() async throws {
         let faults = FaultyAccept([EMFILE])
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Self.listener(faults, events)
         try await serving(listener, echo) {
             for round in 1...3 {
@@ -80,7 +81,7 @@ struct ListenerFaultTests {
     func queueEmptied() async throws {
         // Two clients that come while it waits; when it looks again, nobody is there.
         let faults = FaultyAccept([EMFILE, EAGAIN])
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Self.listener(faults, events)
         try await serving(listener, echo) {
             _ = try await events.next()
@@ -95,7 +96,7 @@ struct ListenerFaultTests {
         // One descriptor for all.
         let free = Tally()
         free.add()
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Listener(on: .loopback(), TCP()) { socket in
             if free.count == 0 { return .failure(EMFILE) }
             let accepted = socket.accept()
@@ -126,7 +127,7 @@ struct ListenerFaultTests {
         arguments: [ECONNABORTED, EPROTO, EPERM, ENETDOWN, EHOSTUNREACH, ETIMEDOUT])
     func lost(code: Int32) async throws {
         let faults = FaultyAccept([code, code])
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Self.listener(faults, events)
         try await serving(listener, echo) {
             for _ in 0..<2 {
@@ -144,7 +145,7 @@ struct ListenerFaultTests {
     @Test("BR-008: a signal during accept(2) is nothing")
     func interrupted() async throws {
         let faults = FaultyAccept([EINTR, EINTR, EINTR])
-        let listener = try Self.listener(faults, Reports())
+        let listener = try Self.listener(faults, Inbox())
         try await serving(listener, echo) {
             try await expectEcho(of: "next", from: listener.client())
         }
@@ -154,7 +155,7 @@ struct ListenerFaultTests {
     func broken() async throws {
         let faults = FaultyAccept([])
         let ended = Tally()
-        let listener = try Self.listener(faults, Reports())
+        let listener = try Self.listener(faults, Inbox())
         let running = Task {
             try await listener.run { connection in
                 defer { ended.add() }
@@ -176,7 +177,7 @@ struct ListenerFaultTests {
     @Test("a drain does not wait for descriptors")
     func drained() async throws {
         let faults = FaultyAccept([Int32](repeating: EMFILE, count: 1_000))
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Self.listener(faults, events)
         let running = Task { try await listener.run(echo) }
         _ = try await events.next()
@@ -188,7 +189,7 @@ struct ListenerFaultTests {
     @Test("a listener without descriptors can be closed")
     func closed() async throws {
         let faults = FaultyAccept([Int32](repeating: EMFILE, count: 1_000))
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try Self.listener(faults, events)
         try await serving(listener, echo) { _ = try await events.next() }
         #expect(faults.calls.count < 10)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -9,7 +10,7 @@ struct ListenerHandlerTests {
 
     @Test("one that throws ends its own connection and no other, and is told")
     func throwing() async throws {
-        let events = Reports<ListenerEvent>()
+        let events = Inbox<ListenerEvent>()
         let listener = try await Listener(on: .loopback()) { TCP() }.onEvent { events.send($0) }
         try await serving(listener) { connection in
             for try await chunk in connection.chunks {
@@ -38,7 +39,7 @@ struct ListenerHandlerTests {
 
     @Test("several observers are told of each event, in words")
     func observers() async throws {
-        let (first, second) = (Reports<ListenerEvent>(), Reports<ListenerEvent>())
+        let (first, second) = (Inbox<ListenerEvent>(), Inbox<ListenerEvent>())
         let listener = try await Listener(on: .loopback()) { TCP() }
             .onEvent { first.send($0) }.onEvent { second.send($0) }
         try await serving(listener) { _ in
@@ -74,7 +75,7 @@ struct ListenerHandlerTests {
 
     @Test("cancelling run aborts them, waits for them and throws CancellationError")
     func cancelled() async throws {
-        let begun = Reports<Void>()
+        let begun = Inbox<Void>()
         let ended = Tally()
         let events = Tally()
         let listener = try await Listener(on: .loopback()) { TCP() }.onEvent { _ in events.add() }
@@ -110,7 +111,7 @@ struct ListenerHandlerTests {
     @Test("a task that is cancelled already serves nobody")
     func cancelledBefore() async throws {
         let listener = try await Listener(on: .loopback()) { TCP() }
-        let gate = Reports<Void>()
+        let gate = Inbox<Void>()
         let running = Task {
             await #expect(throws: CancellationError.self) { try await gate.next() }
             try await listener.run { _ in Issue.record("served") }
@@ -153,7 +154,7 @@ struct ListenerHandlerTests {
 
     @Test("connections are dealt to all event loops")
     func dealt() async throws {
-        let loops = Reports<ObjectIdentifier>()
+        let loops = Inbox<ObjectIdentifier>()
         let listener = try await Listener(on: .loopback()) { TCP() }
         try await serving(listener) { connection in
             loops.send(ObjectIdentifier(connection.executor))
@@ -172,7 +173,7 @@ struct ListenerHandlerTests {
     func stall() async throws {
         let (reached, release) = try Descriptor.pair(.stream)
         let gate = (Gate(reached), Gate(release))
-        let stalls = Reports<Duration>()
+        let stalls = Inbox<Duration>()
         let listener = try await Listener(on: .loopback()) { TCP() }
             .reportStalls(longerThan: .milliseconds(20))
         listener.onEvent { event in

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -6,7 +7,7 @@ import TowpathReactor
 struct ListenerLimitTests {
     /// Counts those that are served, and serves each until it is told to let it go.
     private final class Counter: Sendable {
-        let begun = Reports<Int>()
+        let begun = Inbox<Int>()
         private let now = Tally()
 
         func serve(_ connection: Connection<TCP>) async throws {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -18,7 +19,7 @@ struct ListenerTests {
     func dualStack(client: Endpoint) async throws {
         let listener = try await Listener(on: .port(0)) { TCP() }
         let host = try #require(client.host)
-        let peers = Reports<Endpoint?>()
+        let peers = Inbox<Endpoint?>()
         try await serving(listener) { connection in
             peers.send(connection.remoteEndpoint)
             try await echo(connection)
@@ -33,8 +34,12 @@ struct ListenerTests {
 
     @Test("with ipv6Only IPv4 is refused")
     func ipv6Only() async throws {
-        let listener = try await Listener(on: .port(0), parameters: Parameters().ipv6Only(true)) {
-            TCP()
+        let parameters = Parameters().ipv6Only(true)
+        var listener = try await Listener(on: .port(0), parameters: parameters) { TCP() }
+        // Held on IPv4 without listening, so that no other test has the port.
+        let holder = try PlainSocket(.ipv4)
+        while (try? holder.descriptor.bind(to: .loopback(listener.port))) == nil {
+            listener = try await Listener(on: .port(0), parameters: parameters) { TCP() }
         }
         try await serving(listener, echo) {
             let error = try await #require(throws: NetworkError.self) {
@@ -185,7 +190,7 @@ struct ListenerTests {
     @Test("close() cancels the handlers, and run waits for them")
     func closeWhileServing() async throws {
         let listener = try await Listener(on: .loopback()) { TCP() }
-        let begun = Reports<Void>()
+        let begun = Inbox<Void>()
         let ended = Tally()
         let clients = (0..<3).map { _ in listener.client() }
         try await serving(listener) { connection in

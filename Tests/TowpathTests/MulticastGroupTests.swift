@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -98,7 +99,7 @@ struct MulticastGroupTests {
         do {
             silent = try MulticastGroup(joining: [v4(14)], port: 0, hopLimit: 0, loopback: false)
         } catch {
-            DatagramProbe.skip("multicast without loopback: \(error)")
+            skip("multicast without loopback: \(error)")
             return
         }
         let audible = try MulticastGroup(joining: [v4(14)], port: silent.port, hopLimit: 0)
@@ -128,7 +129,7 @@ struct MulticastGroupTests {
         let address = try IPAddress(parsing: "ff01::7777")
         let group: MulticastGroup
         do { group = try MulticastGroup(joining: [address], port: 0, hopLimit: 0) } catch {
-            DatagramProbe.skip("IPv6 multicast on this host: \(error)")
+            skip("IPv6 multicast on this host: \(error)")
             return
         }
         let other = try MulticastGroup(

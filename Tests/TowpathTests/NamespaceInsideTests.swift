@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import Towpath
 
@@ -30,7 +31,7 @@ struct NamespaceInsideTests {
     }
 
     @Test func insideFarAway() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         let connection = try connection(["fd00:78::2", "10.78.0.2"])
         try await connection.start()
         let report = try #require(connection.establishmentReport)
@@ -42,7 +43,7 @@ struct NamespaceInsideTests {
     }
 
     @Test func insideDropped() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         let report = try await raceWithListener()
         #expect(report.attempts[0].error == nil)
         #expect(report.attempts[0].duration == nil)
@@ -50,7 +51,7 @@ struct NamespaceInsideTests {
     }
 
     @Test func insideRejected() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         let report = try await raceWithListener()
         #expect(report.attempts[0].error?.code == .connectionRefused)
         #expect(
@@ -59,7 +60,7 @@ struct NamespaceInsideTests {
     }
 
     @Test func insideAllDropped() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         let addresses = ["fd00:7::1", "10.7.0.1", "fd00:7::2", "10.7.0.2"]
         let connection = try connection(addresses, .milliseconds(1_500))
         let error = try await datagramError { try await connection.start() }
@@ -72,7 +73,7 @@ struct NamespaceInsideTests {
     }
 
     @Test func insideNoIPv6() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         try await Listener.serving(on: .port(0)) { connection in
             let datagram = try await connection.receive()
             let remote = try #require(datagram?.remoteEndpoint)
@@ -88,7 +89,7 @@ struct NamespaceInsideTests {
     }
 
     @Test func insideFragmentation() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         for (endpoint, header) in [(Endpoint.udp4(), 28), (.udp6(), 48)] {
             for choice in [nil, .byPath, .allowed, .prohibited] as [UDP.Fragmentation?] {
                 let udp = choice.map { UDP().fragmentation($0) } ?? UDP()

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 
@@ -8,8 +9,8 @@ struct NamespaceMulticastTests {
 
     @Test("BR-013: a group is joined on both links, or on one; groups of others are not heard")
     func multicast() async throws {
-        guard await DatagramNamespace.isPossible("BR-013") else { return }
-        let (near, far) = (try await DatagramNamespace(), try await DatagramNamespace())
+        guard await NetworkNamespace.isPossible("BR-013") else { return }
+        let (near, far) = (try await NetworkNamespace(), try await NetworkNamespace())
         for number in 1...2 {
             try await near.ip(
                 "link", "add", "v\(number)", "type", "veth", "peer", "name", "v\(number)", "netns",
@@ -23,11 +24,11 @@ struct NamespaceMulticastTests {
             }
         }
         try await near.ip("route", "add", "default", "via", "10.7.2.2")
-        await near.run("insideMulticast", far: far)
+        try await near.run("insideMulticast", far: far)
     }
 
     @Test func insideMulticast() async throws {
-        guard DatagramNamespace.isInside() else { return }
+        guard NetworkNamespace.isInside() else { return }
         for (wanted, foreign) in [("239.1.2.3", "239.9.9.9"), ("ff15::3", "ff15::9")] {
             let groups = [try IPAddress(parsing: wanted)]
             let group = try MulticastGroup(joining: groups, port: Self.port)
@@ -69,9 +70,9 @@ struct NamespaceMulticastTests {
             s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"\(link)")
             s.sendto(bytes(\(bytes)), ("\(address)", \(Self.port)))
             """
-        try await DatagramCommand([
-            "ip", "netns", "exec", DatagramNamespace.far, "python3", "-c", program,
-        ]).succeed()
+        try await Program.succeed([
+            "ip", "netns", "exec", NetworkNamespace.far, "python3", "-c", program,
+        ])
     }
 
     private func received(

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -10,7 +11,7 @@ struct OptionsEndpointTests {
     @Test("a client comes from the local endpoint that it was given")
     func localAddress() async throws {
         let listener = try await Listener(on: .loopback()) { TCP() }
-        let peers = Reports<Endpoint?>()
+        let peers = Inbox<Endpoint?>()
         try await serving(listener) { connection in
             peers.send(connection.remoteEndpoint)
             try await echo(connection)
@@ -30,7 +31,7 @@ struct OptionsEndpointTests {
         // A port that was free a moment ago, of an address that no other test uses.
         let port = try PlainSocket.bound(to: SocketAddress(ipv4: 0x7F00_0305, port: 0)).port
         let own = Endpoint.hostPort(host: .ipv4(IPv4Address(127, 0, 3, 5)), port: port)
-        let peers = Reports<Endpoint?>()
+        let peers = Inbox<Endpoint?>()
         try await serving(listener) {
             peers.send($0.remoteEndpoint)
         } while: {

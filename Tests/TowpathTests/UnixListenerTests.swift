@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -118,7 +119,7 @@ struct UnixListenerTests {
         let listener = try await Listener(on: .ownName("full"), parameters: parameters) { TCP() }
         let fillers = try fill(listener)
         let client = listener.client()
-        let started = Reports<Void>()
+        let started = Inbox<Void>()
         client.onStateUpdate { if $0 == .ready { started.send() } }
         let opening = Task { try await client.start() }
         // Under way, and still so after another connection's whole life.
@@ -168,7 +169,7 @@ struct UnixListenerTests {
     @Test("each side knows whose process the other is")
     func credentials() async throws {
         let listener = try await Listener(on: .ownName("credentials")) { TCP() }
-        let credentials = Reports<PeerCredentials>()
+        let credentials = Inbox<PeerCredentials>()
         try await serving(listener) { connection in
             credentials.send(try connection.peerCredentials())
             try await echo(connection)

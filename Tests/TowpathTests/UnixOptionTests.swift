@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -72,7 +73,7 @@ struct UnixOptionTests {
     func buffers() async throws {
         let parameters = Parameters().sendBufferSize(20_000).receiveBufferSize(30_000)
         let listener = try await Listener(on: .ownName("option"), parameters: parameters) { TCP() }
-        let accepted = Reports<Int32>()
+        let accepted = Inbox<Int32>()
         try await serving(listener) { connection in
             accepted.send(try connection.value(of: .sendBuffer))
             try await echo(connection)

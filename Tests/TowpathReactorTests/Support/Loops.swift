@@ -1,3 +1,4 @@
+import TestSupport
 import TowpathReactor
 
 /// Runs the body with a loop of its own, and ends the loop's thread afterwards.
@@ -24,7 +25,7 @@ extension EventLoop {
         let recorder = Recorder(onDeadline: { _ in ends.send(self.turn) })
         let before = try await run { self.turn }
         _ = schedule(at: MonotonicClock.deadline(after: duration), recorder, tag: 0)
-        return (await ends.next() ?? .max) &- before
+        return try await ends.next() &- before
     }
 
     /// Lets the loop take every event that is there by now.

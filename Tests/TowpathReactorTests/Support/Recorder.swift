@@ -1,3 +1,4 @@
+import TestSupport
 import TowpathReactor
 
 /// A handler that tells the test what it heard, after it did what the test asked for.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -68,9 +69,6 @@ enum DatagramProbe {
         }
     }
 
-    /// Says aloud that something is not tested here.
-    static func skip(_ what: String) { print("skipped: \(what)") }
-
     /// Numbers in order, the bytes of a large datagram.
     static func pattern(_ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: $0) }
@@ -96,27 +94,6 @@ enum DatagramProbe {
     }
 }
 
-/// What was told from other tasks and threads, taken in order. A wait ends with the test's time limit.
-final class DatagramLog<Element: Sendable>: Sendable {
-    private let stream: AsyncStream<Element>
-    private let continuation: AsyncStream<Element>.Continuation
-
-    init() { (stream, continuation) = AsyncStream.makeStream() }
-
-    func note(_ element: Element) { continuation.yield(element) }
-
-    func next() async throws -> Element {
-        for await element in stream { return element }
-        throw CancellationError()
-    }
-
-    func next(_ count: Int) async throws -> [Element] {
-        var elements: [Element] = []
-        while elements.count < count { elements.append(try await next()) }
-        return elements
-    }
-}
-
 /// The error that a call throws.
 func datagramError(
     _ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
@@ -130,12 +107,12 @@ extension Listener where Top == UDP {
     /// A listener on loopback that serves while `body` runs.
     static func serving<Value>(
         on endpoint: Endpoint = .udp4(), parameters: Parameters = Parameters(), _ udp: UDP = UDP(),
-        events: DatagramLog<ListenerEvent>? = nil,
+        events: Inbox<ListenerEvent>? = nil,
         handler: @escaping @Sendable (Connection<UDP>) async throws -> Void,
         while body: (Listener<UDP>) async throws -> Value
     ) async throws -> Value {
         let listener = try await Listener(on: endpoint, parameters: parameters) { udp }
-        if let events { listener.onEvent { events.note($0) } }
+        if let events { listener.onEvent { events.send($0) } }
         let running = Task { try await listener.run(handler) }
         let result: Result<Value, any Error>
         do { result = .success(try await body(listener)) } catch { result = .failure(error) }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 
@@ -30,7 +31,7 @@ final class EstablishmentTarget: Sendable {
     func accepted() -> [DatagramSocket] {
         var sockets: [DatagramSocket] = []
         while socket.hasInput {
-            let number = accept(socket.number, nil, nil)
+            let number = acceptMarked(socket.number)
             if number >= 0 { sockets.append(DatagramSocket(owning: number)) }
         }
         return sockets

@@ -39,18 +39,6 @@ enum OwnProcess {
     /// Ends the process if it hangs: nobody else would.
     static func guardAgainstHanging() { alarm(100) }
 
-    /// Runs a shell command, and waits for it.
-    static func shell(_ command: String) -> Int32 {
-        var process = pid_t()
-        let texts: [String] = ["sh", "-c", command]
-        let words: [UnsafeMutablePointer<CChar>?] = texts.map { text in strdup(text) } + [nil]
-        defer { for word in words { free(word) } }
-        guard posix_spawn(&process, "/bin/sh", nil, nil, words, environ) == 0 else { return -1 }
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        return status
-    }
-
     static var loops: [EventLoop] { (try? EventLoopGroup.shared.all()) ?? [] }
 }
 

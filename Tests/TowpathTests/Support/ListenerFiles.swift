@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import TowpathReactor
 
 /// A folder for the body alone, empty at first and gone afterwards.
@@ -52,7 +53,7 @@ func permissions(of path: String) -> UInt32? {
 
 /// A thread that runs a body that would hold up others.
 final class Watching: Sendable {
-    private let ended = Reports<Void>()
+    private let ended = Inbox<Void>()
 
     init(_ body: @escaping @Sendable () -> Void) {
         let ended = ended

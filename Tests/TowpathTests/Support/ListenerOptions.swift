@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -20,7 +21,7 @@ func bothEnds<Value: Sendable>(
     look: @escaping @Sendable (Connection<TCP>) throws -> Value
 ) async throws -> BothEnds<Value> {
     let listener = try await Listener(on: endpoint, parameters: parameters) { tcp }
-    let looks = Reports<Value>()
+    let looks = Inbox<Value>()
     return try await serving(listener) { connection in
         looks.send(try look(connection))
         try await echo(connection)

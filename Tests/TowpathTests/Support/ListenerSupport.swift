@@ -2,33 +2,6 @@ import Testing
 import Towpath
 import TowpathReactor
 
-/// What a listener's tests wait for: values sent from any thread, taken in order. A wait ends when
-/// its task is cancelled, so a suite's `.timeLimit` is the guard.
-final class Reports<Element: Sendable>: Sendable {
-    private let stream: AsyncStream<Element>
-    private let continuation: AsyncStream<Element>.Continuation
-
-    init() { (stream, continuation) = AsyncStream.makeStream() }
-
-    func send(_ element: Element) { continuation.yield(element) }
-
-    /// The next value; throws if the test was given up.
-    func next() async throws -> Element {
-        for await element in stream { return element }
-        throw CancellationError()
-    }
-
-    func next(_ count: Int) async throws -> [Element] {
-        var elements: [Element] = []
-        while elements.count < count { elements.append(try await next()) }
-        return elements
-    }
-}
-
-extension Reports where Element == Void {
-    func send() { send(()) }
-}
-
 /// A number that several threads count.
 final class Tally: Sendable {
     private let value = Locked(0)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Towpath
 import TowpathReactor
 
@@ -7,7 +8,7 @@ import TowpathReactor
 final class StreamGate: Sendable {
     private let near: StreamPeer
     private let far: StreamPeer
-    private let arrivals = StreamInbox<Void>()
+    private let arrivals = Inbox<Void>()
 
     init() throws {
         let (first, second) = try Streams.socketPair()
@@ -23,12 +24,14 @@ final class StreamGate: Sendable {
     }
 
     /// Returns once a thread waits.
-    func arrival() async { _ = await arrivals.next() }
+    func arrival() async throws { _ = try await arrivals.next() }
 }
 
 extension StreamPeer {
     /// Reads to the end once the gate opens, on a thread that waits there when this returns.
-    func reading(behind gate: StreamGate, closing: Bool = true) async -> Task<[UInt8], any Error> {
+    func reading(behind gate: StreamGate, closing: Bool = true) async throws -> Task<
+        [UInt8], any Error
+    > {
         let task = Task {
             try await run { [self] number in
                 try gate.wait()
@@ -40,12 +43,13 @@ extension StreamPeer {
                 return bytes
             }
         }
-        await gate.arrival()
+        try await gate.arrival()
         return task
     }
 
     /// Sends once the gate opens, then reads to the end.
-    func sending(_ bytes: [UInt8], behind gate: StreamGate) async -> Task<[UInt8], any Error> {
+    func sending(_ bytes: [UInt8], behind gate: StreamGate) async throws -> Task<[UInt8], any Error>
+    {
         let task = Task {
             try await run { [self] number in
                 try gate.wait()
@@ -55,7 +59,7 @@ extension StreamPeer {
                 return rest
             }
         }
-        await gate.arrival()
+        try await gate.arrival()
         return task
     }
 }

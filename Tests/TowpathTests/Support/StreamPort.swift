@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -24,7 +25,7 @@ final class StreamPort: Sendable {
 
     func accept() async throws -> StreamPeer {
         try await listener.run { number in
-            StreamPeer(owning: try Streams.check(Glibc.accept(number, nil, nil), "accept"))
+            StreamPeer(owning: try Streams.check(acceptMarked(number), "accept"))
         }
     }
 

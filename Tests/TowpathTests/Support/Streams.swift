@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Towpath
 import TowpathReactor
@@ -10,7 +11,7 @@ enum Streams {
 
     // A length that no chunk's size divides: a lost, doubled or moved piece does not compare equal.
     private static let block: [UInt8] = {
-        var random = StreamRandom(seed: 0)
+        var random = SplitMix64(seed: 0)
         return (0..<70_001).map { _ in UInt8(truncatingIfNeeded: random.next()) }
     }()
 
@@ -150,7 +151,4 @@ enum Streams {
         guard result >= 0 else { throw SystemError(errno, call) }
         return result
     }
-
-    /// Whether this process runs under a sanitizer, whose own memory blurs every measurement.
-    static var isSanitized: Bool { getenv("TOWPATH_SANITIZED") != nil }
 }

@@ -1,12 +1,12 @@
 /// A small generator with a seed, so that a failure can be repeated.
-struct SplitMix64: RandomNumberGenerator {
+package struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         state = seed
     }
 
-    mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -15,7 +15,7 @@ struct SplitMix64: RandomNumberGenerator {
     }
 
     /// Up to this many of these pieces, one after the other.
-    mutating func text(of pieces: [String], upTo count: Int) -> String {
+    package mutating func text(of pieces: [String], upTo count: Int) -> String {
         (0..<Int.random(in: 0...count, using: &self))
             .map { _ in pieces.randomElement(using: &self) ?? "" }.joined()
     }
