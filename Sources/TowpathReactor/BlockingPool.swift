@@ -48,18 +48,13 @@ package final class BlockingPool: Sendable {
     ) async throws(SystemError) -> Value {
         let result: Result<Value, SystemError> = await withUnsafeContinuation { continuation in
             do throws(SystemError) {
-                try submit { [self] in
-                    let value = work()
-                    // The continuation orders both sides, but ThreadSanitizer does not see it where
-                    // it is resumed before anybody waits: the lock shows it.
-                    state.withLock { _ in }
-                    continuation.resume(returning: .success(value))
+                try submit {
+                    continuation.resume(returning: .success(work()))
                 }
             } catch {
                 continuation.resume(returning: .failure(error))
             }
         }
-        state.withLock { _ in }
         return try result.get()
     }
 
