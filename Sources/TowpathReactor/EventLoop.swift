@@ -173,12 +173,22 @@ package final class EventLoop: TaskExecutor, Sendable {
 
     // MARK: The thread
 
-    /// Ends the thread and waits for it. What is registered or queued then never runs: for loops of
-    /// one's own, when nothing uses them any more. Not from the loop's own thread.
+    /// Ends the thread and waits for it. What is registered is let go, and what is queued then never
+    /// runs: for loops of one's own, when nothing uses them any more. Not from the loop's own thread.
     package func stop() {
         isStopping.store(true, ordering: .sequentiallyConsistent)
         wake()
         pthread_join(thread, nil)
+        // Handlers may hold the loop in turn. They go once the locks are free.
+        let registered = registry.withLock { registry in
+            defer { registry = Registry() }
+            return registry
+        }
+        let scheduled = timers.withLock { timers in
+            defer { timers = TimerHeap() }
+            return timers
+        }
+        withExtendedLifetime((registered, scheduled)) {}
     }
 
     private func wake() {

@@ -1,5 +1,6 @@
+import CTowpathLinux
 import Foundation
-package import Glibc
+import Glibc
 
 /// A program that runs beside a test: its lines as they come, and how it ended. Killed with its
 /// last reference.
@@ -22,7 +23,7 @@ package final class Program: Sendable {
         package let status: Int32
     }
 
-    package let processID: pid_t
+    package let processID: Int32
     private let output = Lines()
     private let errors = Lines()
     private let status = Inbox<Int32>()

@@ -153,9 +153,10 @@ struct EventLoopTests {
     func deferredElsewhere() async throws {
         try await withLoop { loop in
             let gate = Gate()
-            Task(executorPreference: loop) { gate.wait() }
+            let job = Task(executorPreference: loop) { gate.wait() }
             await loop.nextTurn()
             gate.open()
+            _ = await job.value
         }
     }
 
@@ -212,9 +213,12 @@ struct EventLoopTests {
         weak var handler: Recorder?
         do {
             let made = try EventLoop(name: "test-loop")
-            let recorder = Recorder()
+            // It holds the loop in turn.
+            let recorder = Recorder(onEvents: { _ in _ = made.turn })
             (loop, handler) = (made, recorder)
             _ = made.schedule(at: .max, recorder, tag: 0)
+            let socket = try Descriptor.bound()
+            _ = try made.register(socket, for: .input, handler: recorder)
             made.stop()
         }
         #expect(loop == nil)
