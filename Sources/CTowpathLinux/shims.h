@@ -59,6 +59,7 @@ static inline long shim_set_nonblocking_cloexec(int fd) {
     if (!(flags & O_NONBLOCK)) { long r = SHIM_RETRY(fcntl(fd, F_SETFL, (int)flags | O_NONBLOCK)); if (r < 0) return r; }
     return SHIM_RETRY(fcntl(fd, F_SETFD, FD_CLOEXEC));
 }
+static inline long shim_set_cloexec(int fd) { return SHIM_RETRY(fcntl(fd, F_SETFD, FD_CLOEXEC)); }
 static inline long shim_open_read(const char *path) { return SHIM_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); }
 static inline long shim_read(int fd, void *p, size_t n) { return SHIM_RETRY(read(fd, p, n)); }
 static inline long shim_pread(int fd, void *p, size_t n, off_t at) { return SHIM_RETRY(pread(fd, p, n, at)); }
@@ -142,7 +143,7 @@ static const int32_t
     SHIM_SO_RXQ_OVFL = 40, SHIM_SO_NO_CHECK = 11, SHIM_SO_PRIORITY = 12,
     SHIM_TCP_NOTSENT_LOWAT = 25, SHIM_TCP_FASTOPEN = 23, SHIM_TCP_FASTOPEN_CONNECT = 30,
     SHIM_TCP_USER_TIMEOUT = 18, SHIM_TCP_INFO = 11,
-    SHIM_UDP_SEGMENT = 103, SHIM_UDP_GRO = 104, SHIM_SOL_UDP = 17,
+    SHIM_SCM_RIGHTS = SCM_RIGHTS, SHIM_UDP_SEGMENT = 103, SHIM_UDP_GRO = 104, SHIM_SOL_UDP = 17,
     SHIM_IP_MTU_DISCOVER = 10, SHIM_IP_MTU = 14, SHIM_IP_PKTINFO = 8, SHIM_IP_RECVTOS = 13,
     SHIM_IP_TOS = 1, SHIM_IP_TTL = 2, SHIM_IP_MULTICAST_ALL = 49, SHIM_IP_BIND_ADDRESS_NO_PORT = 24,
     SHIM_IPV6_MTU_DISCOVER = 23, SHIM_IPV6_MTU = 24, SHIM_IPV6_RECVPKTINFO = 49, SHIM_IPV6_PKTINFO = 50,

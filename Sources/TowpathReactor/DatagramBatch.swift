@@ -72,8 +72,26 @@ package final class DatagramBatch {
         prepare(maximumSize: min(maximumSize, Self.slotSize))
         let count = min(limit, Self.capacity)
         let transfer = Transfer(shim_recvmmsg(socket.number, messages, UInt32(count)))
-        if case .done(let count) = transfer { usedCount = count }
+        if case .done(let count) = transfer {
+            usedCount = count
+            for index in 0..<count { closePassedDescriptors(index) }
+        }
         return transfer
+    }
+
+    /// The kernel has opened what came along in Unix datagrams (SCM_RIGHTS of unix(7)): nobody asked
+    /// for it.
+    private func closePassedDescriptors(_ index: Int) {
+        let isNamed = messages[index].msg_hdr.msg_namelen > 0
+        guard !isNamed || addresses[index].ss_family == sa_family_t(AF_UNIX) else { return }
+        forEachControl(index) { level, type, data in
+            guard level == SOL_SOCKET, type == SHIM_SCM_RIGHTS else { return }
+            let header = data - shim_CMSG_LEN(0)
+            let length = header.load(as: cmsghdr.self).cmsg_len - shim_CMSG_LEN(0)
+            for offset in stride(from: 0, to: length - 3, by: 4) {
+                _ = shim_close(data.loadUnaligned(fromByteOffset: offset, as: Int32.self))
+            }
+        }
     }
 
     /// The kernel writes lengths and flags over what it uses; the rest stands from the last time.
@@ -167,52 +185,6 @@ package final class DatagramBatch {
         case (SHIM_SOL_UDP, SHIM_UDP_GRO):
             header.segmentSize = Int(data.loadUnaligned(as: Int32.self))
         default: break
-        }
-    }
-}
-
-/// The address a datagram was sent to, and the interface it came through: where an answer must come
-/// from (IP_PKTINFO of ip(7), IPV6_PKTINFO of ipv6(7)).
-package struct LocalAddress: Hashable, Sendable {
-    package let high, low: UInt64
-    package let interface: UInt32
-    package let isIPv4: Bool
-
-    init(_ info: shim_in_pktinfo) {
-        // spec_dst is the local address even where the datagram went to a broadcast one.
-        self.init(
-            high: 0, low: UInt64(UInt32(bigEndian: info.spec_dst.s_addr)),
-            interface: UInt32(bitPattern: info.ifindex), isIPv4: true)
-    }
-
-    init(_ info: shim_in6_pktinfo) {
-        let (high, low) = info.halves
-        self.init(high: high, low: low, interface: info.ifindex, isIPv4: false)
-    }
-
-    private init(high: UInt64, low: UInt64, interface: UInt32, isIPv4: Bool) {
-        self.high = high
-        self.low = low
-        self.isIPv4 = isIPv4
-        // The interface matters only where the address is not unique in the host.
-        let isLinkLocal = !isIPv4 && high >> 54 == 0x3FA
-        self.interface = isLinkLocal ? interface : 0
-    }
-
-    package func address(port: UInt16) -> SocketAddress {
-        isIPv4
-            ? SocketAddress(ipv4: UInt32(truncatingIfNeeded: low), port: port)
-            : SocketAddress(ipv6High: high, low: low, scope: interface, port: port)
-    }
-}
-
-extension shim_in6_pktinfo {
-    fileprivate var halves: (high: UInt64, low: UInt64) {
-        withUnsafeBytes(of: addr) {
-            (
-                UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
-                UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-            )
         }
     }
 }

@@ -21,6 +21,9 @@ package struct Descriptor: ~Copyable, Sendable {
         _ = shim_close(number)
     }
 
+    /// Keeps a descriptor of somebody else's from the programs that this process starts (FD_CLOEXEC).
+    package static func closeInPrograms(_ number: Int32) { _ = shim_set_cloexec(number) }
+
     /// A second descriptor for the same open file.
     package func duplicate() throws(SystemError) -> Descriptor {
         Descriptor(owning: Int32(try check(shim_dup(number), "fcntl(F_DUPFD_CLOEXEC)")))

@@ -42,14 +42,17 @@ package struct TimerHeap<Payload> {
         return TimerID(slot: UInt32(slot), generation: slots[slot].generation)
     }
 
+    /// Whether the timer has neither fired nor was cancelled.
+    package func contains(_ timer: TimerID) -> Bool {
+        let slot = Int(timer.slot)
+        return slot < slots.count && slots[slot].generation == timer.generation
+            && slots[slot].payload != nil
+    }
+
     /// The payload, or nil if the timer has fired or was cancelled.
     @discardableResult
     package mutating func cancel(_ timer: TimerID) -> Payload? {
-        let slot = Int(timer.slot)
-        guard slot < slots.count, slots[slot].generation == timer.generation,
-            slots[slot].payload != nil
-        else { return nil }
-        return remove(at: slots[slot].position)
+        contains(timer) ? remove(at: slots[Int(timer.slot)].position) : nil
     }
 
     /// The earliest payload whose deadline is not after `now`.

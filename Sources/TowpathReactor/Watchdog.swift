@@ -9,7 +9,16 @@ package final class Watchdog: Sendable {
         package let elapsed: Duration
     }
 
-    private let wakeUp: Descriptor
+    /// Open as long as the thread looks at it.
+    private final class WakeUp: Sendable {
+        let descriptor: Descriptor
+
+        init() throws(SystemError) {
+            descriptor = Descriptor(owning: Int32(try check(shim_eventfd(), "eventfd")))
+        }
+    }
+
+    private let wakeUp: WakeUp
     // Written once in init.
     private nonisolated(unsafe) var thread = pthread_t()
 
@@ -17,8 +26,7 @@ package final class Watchdog: Sendable {
     package init(
         loops: [EventLoop], threshold: Duration, report: @escaping @Sendable (Stall) -> Void
     ) throws(SystemError) {
-        let wakeUp = Descriptor(owning: Int32(try check(shim_eventfd(), "eventfd")))
-        let number = wakeUp.number
+        let wakeUp = try WakeUp()
         self.wakeUp = wakeUp
         for loop in loops { loop.watch() }
         let limit = MonotonicClock.nanoseconds(in: threshold)
@@ -26,7 +34,7 @@ package final class Watchdog: Sendable {
         thread = try Thread.start(name: "towpath-watch") {
             var reported = [UInt64](repeating: 0, count: loops.count)
             // Readable only once `stop` has written to it.
-            while shim_poll_one(number, Int16(POLLIN), period) == 0 {
+            while shim_poll_one(wakeUp.descriptor.number, Int16(POLLIN), period) == 0 {
                 let now = MonotonicClock.now
                 for (index, loop) in loops.enumerated() {
                     let began = loop.turnBegan
@@ -39,9 +47,13 @@ package final class Watchdog: Sendable {
         }
     }
 
-    /// Ends the thread and waits for it.
+    /// Ends the thread and waits for it, unless it is the caller: a report may end its own watch.
     package func stop() {
-        shim_eventfd_signal(wakeUp.number)
-        pthread_join(thread, nil)
+        shim_eventfd_signal(wakeUp.descriptor.number)
+        if pthread_equal(pthread_self(), thread) == 0 {
+            pthread_join(thread, nil)
+        } else {
+            pthread_detach(thread)
+        }
     }
 }

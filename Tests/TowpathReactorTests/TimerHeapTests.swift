@@ -12,6 +12,20 @@ struct TimerHeapTests {
         return payloads
     }
 
+    @Test("it contains a timer until that has fired or was cancelled")
+    func contains() {
+        var heap = TimerHeap<Int>()
+        let (first, second) = (heap.schedule(1, at: 1), heap.schedule(2, at: 2))
+        #expect(heap.contains(first) && heap.contains(second))
+        #expect(heap.popExpired(now: 1) == 1)
+        #expect(!heap.contains(first) && heap.contains(second))
+        // The slot's next timer is another one.
+        let third = heap.schedule(3, at: 3)
+        #expect(!heap.contains(first) && heap.contains(third))
+        heap.cancel(second)
+        #expect(!heap.contains(second) && heap.contains(third))
+    }
+
     @Test("an empty heap has no next deadline and gives nothing")
     mutating func empty() {
         #expect(heap.next == nil)

@@ -4,6 +4,25 @@ import Towpath
 
 @Suite("UDP listener: limits", .timeLimit(.minutes(1)))
 struct DatagramListenerLimitTests {
+    @Test("peers that came before it ran count towards a limit that was set later")
+    func limitBeforeRun() async throws {
+        let listener = try await Listener(on: .udp4()) { UDP() }
+        let peers = try (0..<3).map { _ in try DatagramSocket() }
+        for peer in peers { try peer.send([1], to: listener.localEndpoint) }
+        let events = Inbox<ListenerEvent>()
+        listener.onEvent { events.send($0) }.connectionLimit(1)
+        let running = Task { try await listener.run(echoDatagrams) }
+        guard case .datagramsDropped(let count) = try await events.next() else {
+            Issue.record("another event")
+            return
+        }
+        #expect(count == 2)
+        #expect(try await peers[0].receive().bytes == [1])
+        #expect(listener.connectionCount == 1)
+        listener.close()
+        try await running.value
+    }
+
     @Test("a silent peer's messages end, and what it sends later makes a new connection")
     func idleTimeout() async throws {
         let ends = Inbox<String>()

@@ -6,6 +6,17 @@ import TowpathReactor
 
 @Suite("A listener on a socket that something else made", .timeLimit(.minutes(1)))
 struct ListenerAdoptTests {
+    @Test("a Unix datagram socket is refused, as it is when it is to be bound")
+    func unixDatagrams() async throws {
+        let (near, far) = try Descriptor.pair(.datagram)
+        let peer = PlainSocket(owning: far)
+        let error = try await #require(throws: NetworkError.self) {
+            _ = try await Listener(adopting: near) { UDP() }
+        }
+        #expect(error.code == .notSupported)
+        withExtendedLifetime(peer) {}
+    }
+
     @Test("a listening TCP socket is served, blocking or not")
     func tcp() async throws {
         let socket = try PlainSocket.bound(to: .loopback())

@@ -133,6 +133,54 @@ struct ListenerProcessTests {
         }
     }
 
+    @Test("descriptors that come along with Unix datagrams are closed")
+    func passedDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            OwnProcess.guardAgainstHanging()
+            let path = "/tmp/towpath-rights-\(getpid())"
+            defer { unlink(path) }
+            let peer = try DatagramSocket(.unix("\(path)-peer"))
+            defer { unlink("\(path)-peer") }
+            let connection = Connection(
+                to: try peer.endpoint, parameters: Parameters().localEndpoint(.unix(path))
+            ) { UDP() }
+            try await connection.start()
+            try peer.connect(to: .unix(path))
+            let sender = StreamPeer(owning: dup(peer.number))
+            let before = OwnProcess.descriptors
+            for _ in 0..<5 {
+                try await sender.pass(sender.number, with: 7)
+                let datagram = try await connection.receive()
+                #expect(datagram?.bytes == [7])
+            }
+            #expect(OwnProcess.descriptors == before)
+        }
+    }
+
+    @Test("a file that waits for a thread in vain is given up, and the connection goes on")
+    func fileWithoutThread() async {
+        await #expect(processExitsWith: .success) {
+            OwnProcess.guardAgainstHanging()
+            let gate = try StreamGate()
+            // As many as the pool has threads: name servers that do not answer hold them like this.
+            for _ in 0..<16 { try BlockingPool.shared.submit { try? gate.wait() } }
+            let (near, far) = try Connection.pair()
+            let error = await Streams.failure {
+                try await near.sendFile(at: "/etc/hostname", timeout: .milliseconds(20))
+            }
+            #expect(error?.code == .timedOut)
+            let cancelled = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await near.sendFile(at: "/etc/hostname")
+            }
+            await #expect(throws: CancellationError.self) { try await cancelled.value }
+            try await near.send([1])
+            let bytes = try await far.receive()
+            #expect(bytes == [1])
+            gate.open()
+        }
+    }
+
     private static func useAndEnd() async throws {
         let listener = try await Listener(on: .loopback()) { TCP() }
         let unix = try await Listener(on: .ownName("end")) { TCP() }

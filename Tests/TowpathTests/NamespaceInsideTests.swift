@@ -42,6 +42,51 @@ struct NamespaceInsideTests {
         #expect(report.attempts.allSatisfy { $0.error == nil })
     }
 
+    @Test func insideFastOpen() async throws {
+        guard NetworkNamespace.isInside() else { return }
+        let tcp = TCP().fastOpen(true)
+        let listener = try await Listener(on: .loopback()) { tcp }
+        try await serving(listener) { connection in
+            try await connection.send("hello".utf8)
+            try await echo(connection)
+        } while: {
+            for text in ["cookie", "first bytes"] {
+                let client = listener.client(tcp)
+                try await client.send(text.utf8)
+                let answer = try await client.receive(exactly: 5 + text.utf8.count)
+                #expect(answer == Array("hello\(text)".utf8))
+                // SYN with data, ACKs of the greeting and the answer: a handshake takes one more,
+                // and the data another.
+                if text != "cookie" { #expect(try client.transferReport().sentSegmentCount <= 4) }
+            }
+            let listening = listener.client(tcp)
+            let greeting = try await listening.receive(exactly: 5)
+            #expect(greeting == Array("hello".utf8))
+            let finished = listener.client(tcp)
+            try await finished.finish()
+            let rest = try await Streams.collect(finished)
+            #expect(rest == Array("hello".utf8))
+        }
+    }
+
+    @Test func insideBroadcast() async throws {
+        guard NetworkNamespace.isInside() else { return }
+        try await Listener.serving(on: .port(0), handler: echoDatagrams) { listener in
+            for target in ["10.8.0.255", "255.255.255.255"] {
+                let peer = try DatagramSocket(.udp("10.8.0.1"))
+                var enabled: Int32 = 1
+                setsockopt(
+                    peer.number, SOL_SOCKET, SO_BROADCAST, &enabled,
+                    socklen_t(MemoryLayout<Int32>.size))
+                try peer.send([1], to: .udp(target, listener.port))
+                let (bytes, sender) = try await peer.receive()
+                #expect(bytes == [1])
+                #expect(sender?.port == listener.port)
+                #expect(sender != .udp(target, listener.port))
+            }
+        }
+    }
+
     @Test func insideDropped() async throws {
         guard NetworkNamespace.isInside() else { return }
         let report = try await raceWithListener()

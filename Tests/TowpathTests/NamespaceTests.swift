@@ -111,6 +111,26 @@ struct NamespaceTests {
         try await namespace.run("insideNoIPv6")
     }
 
+    @Test("with fast open the first bytes travel with the SYN; who waits for the peer connects too")
+    func fastOpen() async throws {
+        guard await NetworkNamespace.isPossible("fast open") else { return }
+        let namespace = try await NetworkNamespace()
+        try await namespace.execute("sysctl", "-q", "-w", "net.ipv4.tcp_fastopen=3")
+        try await namespace.run("insideFastOpen")
+    }
+
+    @Test("a UDP listener on every address answers a broadcast from its own")
+    func broadcast() async throws {
+        guard await NetworkNamespace.isPossible("broadcast") else { return }
+        let namespace = try await NetworkNamespace()
+        try await namespace.ip("link", "add", "left", "type", "veth", "peer", "name", "right")
+        for (address, link) in [("10.8.0.1/24", "left"), ("10.8.0.2/24", "right")] {
+            try await namespace.ip("addr", "add", address, "broadcast", "+", "dev", link)
+            try await namespace.ip("link", "set", link, "up")
+        }
+        try await namespace.run("insideBroadcast")
+    }
+
     @Test("datagrams larger than the path's MTU are cut or refused, as was chosen")
     func fragmentation() async throws {
         guard await NetworkNamespace.isPossible("fragmentation") else { return }

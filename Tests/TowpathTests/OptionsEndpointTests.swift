@@ -8,6 +8,32 @@ import TowpathReactor
 struct OptionsEndpointTests {
     // MARK: The client's own address
 
+    @Test("what only the other side has is refused, and named")
+    func ofTheOtherSide() async throws {
+        let resolved = Parameters().resolve("a.example", to: [])
+        for (name, parameters) in [
+            ("resolve", resolved), ("ipv6Only", Parameters().ipv6Only(true)),
+            ("interface", Parameters().requiredInterface("a-name-too-long1")),
+        ] {
+            let error = try await #require(throws: NetworkError.self) {
+                _ = try await Listener(on: .loopback(), parameters: parameters) { TCP() }
+            }
+            #expect(error.code == .optionFailed)
+            #expect(error.message.contains(name))
+        }
+        let backlog = Parameters().backlog(5)
+        let listener = try await Listener(on: .loopback()) { TCP() }
+        let ends: [() async throws -> Void] = [
+            { try await listener.client(parameters: backlog).start() },
+            { _ = try await Listener(on: .loopback(), parameters: backlog) { UDP() } },
+        ]
+        for end in ends {
+            let error = try await #require(throws: NetworkError.self) { try await end() }
+            #expect(error.code == .optionFailed)
+            #expect(error.message.contains("backlog"))
+        }
+    }
+
     @Test("a client comes from the local endpoint that it was given")
     func localAddress() async throws {
         let listener = try await Listener(on: .loopback()) { TCP() }

@@ -120,10 +120,11 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     /// read at the same time.
     public var states: AsyncStream<ConnectionState> {
         AsyncStream { continuation in
-            observe { state in
+            let end = observe { state in
                 continuation.yield(state)
                 if state.isFinal { continuation.finish() }
             }
+            continuation.onTermination = { _ in end() }
         }
     }
 
@@ -133,14 +134,19 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     public func onStateUpdate(
         _ observer: @escaping @Sendable (ConnectionState) -> Void
     ) -> Connection {
-        observe(observer)
+        _ = observe(observer)
         return self
     }
 
-    private func observe(_ observer: @escaping @Sendable (ConnectionState) -> Void) {
+    /// Returns what ends the observation.
+    private func observe(
+        _ observer: @escaping @Sendable (ConnectionState) -> Void
+    ) -> @Sendable () -> Void {
         switch core {
-        case .live(let core): core.observe(observer)
-        case .impossible(let error): observer(.failed(error))
+        case .live(let core): return core.observe(observer)
+        case .impossible(let error):
+            observer(.failed(error))
+            return {}
         }
     }
 

@@ -1,4 +1,5 @@
-/// Opens a connection for the time of `body`, which runs on the connection's event loop.
+/// Opens a connection for the time of `body`, which runs on the connection's event loop from its first
+/// wait on.
 ///
 /// The connection is closed on every way out: in good order if `body` returns, at once if it throws or
 /// the task is cancelled. See ``Connection/close()``. Work that blocks in `body` stalls the loop.

@@ -103,11 +103,19 @@ extension ConnectionCore {
                 if count < scratch.count, !state.distrustsShortReads { state.isReadable = false }
             case .wouldBlock:
                 state.isReadable = false
-            case .done, .failed:
+            case .done:
                 state.inputEnded = true
+            case .failed(let code):
+                state.inputEnded = true
+                // Before the FIN it is the end of what is still owed, too.
+                if !state.finSent {
+                    fail(&state, NetworkError(SystemError(code, "recv"), .close, "not sent whole"))
+                }
             }
         }
-        if state.isReadable, !state.inputEnded {
+        let rare = state.orMakeRare
+        if state.isReadable, !state.inputEnded, !rare.isDiscarding {
+            rare.isDiscarding = true
             _ = loop.schedule(at: MonotonicClock.now, self, tag: Self.discardTag)
         }
     }

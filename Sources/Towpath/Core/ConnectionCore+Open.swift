@@ -76,6 +76,9 @@ extension ConnectionCore {
             do throws(SystemError) {
                 try register(&state)
                 state.phase = .ready
+                if case .tcp(let tcp) = plan?.transport {
+                    state.mayDeferConnect = tcp.fastOpen == true
+                }
                 state.remote = state.descriptor.remoteAddress()?.compact
                 state.rare?.broadcast?.post(.ready)
             } catch {
@@ -117,14 +120,16 @@ extension ConnectionCore {
         state.withLock { $0.connectionState }
     }
 
-    func observe(_ observer: @escaping StateBroadcast.Observer) {
-        let broadcast = state.withLock { state in
+    /// Returns what ends the observation.
+    @discardableResult
+    func observe(_ observer: @escaping StateBroadcast.Observer) -> @Sendable () -> Void {
+        let (broadcast, number) = state.withLock { state -> (StateBroadcast, Int) in
             let broadcast = state.orMakeRare.broadcast ?? StateBroadcast()
             state.orMakeRare.broadcast = broadcast
-            broadcast.add(observer, current: state.connectionState)
-            return broadcast
+            return (broadcast, broadcast.add(observer, current: state.connectionState))
         }
         broadcast.deliver()
+        return { broadcast.remove(number) }
     }
 
     func deliverStates() {

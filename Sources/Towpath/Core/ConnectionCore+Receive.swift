@@ -49,6 +49,8 @@ extension ConnectionCore {
                 try afterPark(await parkReader(until: deadline))
             case .spent:
                 await loop.nextTurn()
+                // The first time there may be something that this call has not looked at.
+                if !isFirst { try afterPark(Self.interruption(deadline) ?? .ready) }
             case .notOpen:
                 try await openToReceive(until: deadline)
             }
@@ -172,7 +174,11 @@ extension ConnectionCore {
     private func gather(
         _ state: inout State, upTo count: Int, readingAtMost maximum: Int
     ) -> Step<Int> {
+        var calls = 0
         while state.input.count < count {
+            // On any thread, since the loop may wait for the lock.
+            guard calls < TurnBudget.callLimit else { return .spent }
+            calls += 1
             let scratch = Self.scratch(maximum - state.input.count)
             switch read(&state, into: scratch) {
             case .done(0): return .done(state.input.count)
@@ -208,6 +214,7 @@ extension ConnectionCore {
             // A send may have met the reset first: then this is no clean end.
             return state.failure.map { .failed($0) } ?? .done(0)
         case .wouldBlock:
+            if state.mayDeferConnect { connectNow(&state) }
             state.isReadable = false
             return .blocked
         case .failed(let code):

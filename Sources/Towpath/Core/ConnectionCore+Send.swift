@@ -20,17 +20,35 @@ extension ConnectionCore {
     /// `send` goes on from there.
     func sendAtOnce(_ bytes: UnsafeRawBufferPointer, _ sent: inout Int) throws -> Bool {
         if Task.isCancelled { throw CancellationError() }
-        return state.withLock { state in
+        let (isDone, error) = state.withLock { state -> (Bool, NetworkError?) in
             guard state.phase == .ready, state.isWritable, !state.isSending, !state.outputFinished,
-                !state.owes, state.failure == nil, !state.budget.isSpent(on: loop),
-                case .done(let count) = state.descriptor.send(bytes)
-            else { return false }
-            state.budget.spend(count)
-            sent = count
-            if count == bytes.count { return true }
-            state.isSending = true
-            return false
+                !state.owes, state.failure == nil, !state.budget.isSpent(on: loop)
+            else { return (false, nil) }
+            switch state.descriptor.send(bytes) {
+            case .done(let count):
+                state.budget.spend(count)
+                sent = count
+                state.isSending = count < bytes.count
+                return (count == bytes.count, nil)
+            case .wouldBlock:
+                state.isWritable = false
+                return (false, nil)
+            case .failed(let code):
+                return (false, sendFailed(&state, code))
+            }
         }
+        if let error {
+            deliverStates()
+            throw error
+        }
+        return isDone
+    }
+
+    /// The kernel tells an error once; whoever meets it keeps it.
+    func sendFailed(_ state: inout State, _ code: Int32) -> NetworkError {
+        let error = NetworkError(SystemError(code, "send"), .send, "send failed")
+        fail(&state, error)
+        return state.failure ?? error
     }
 
     /// Sends what `sendAtOnce` left.
@@ -75,6 +93,11 @@ extension ConnectionCore {
             case .spent:
                 holdsRight = true
                 await loop.nextTurn()
+                // A peer that reads as fast as we send would let nothing else look at these.
+                if let wake = Self.interruption(deadline) {
+                    endSending(owing: offset == 0 ? [] : rest(offset))
+                    throw Self.error(for: wake)
+                }
             case .queued:
                 let wake = await waitForTheRight(until: deadline)
                 guard wake == .ready else { throw Self.error(for: wake) }
@@ -84,6 +107,12 @@ extension ConnectionCore {
                 try await open(until: deadline, .send)
             }
         }
+    }
+
+    /// Why a call that never had to wait should end all the same.
+    static func interruption(_ deadline: UInt64) -> Wake? {
+        if Task.isCancelled { return .cancelled }
+        return deadline != .max && MonotonicClock.now >= deadline ? .timedOut : nil
     }
 
     static func error(for wake: Wake) -> any Error {
@@ -97,15 +126,18 @@ extension ConnectionCore {
         _ write: (borrowing Descriptor, Int) -> Transfer
     ) -> SendStep {
         if let refusal = refusal(&state, holdsRight: holdsRight) { return refusal }
+        var calls = 0
         while offset < count {
             guard state.isWritable else {
                 state.isSending = true
                 return .blocked
             }
-            if state.budget.isSpent(on: loop) {
+            // On any thread, since the loop may wait for the lock.
+            if state.budget.isSpent(on: loop) || calls == TurnBudget.callLimit {
                 state.isSending = true
                 return .spent
             }
+            calls += 1
             // A short write is tried again: only EAGAIN promises an edge.
             switch state.descriptor.map(write, offset) {
             case .done(let written):
@@ -114,9 +146,7 @@ extension ConnectionCore {
             case .wouldBlock:
                 state.isWritable = false
             case .failed(let code):
-                let error = NetworkError(SystemError(code, "send"), .send, "send failed")
-                fail(&state, error)
-                return .failed(state.failure ?? error)
+                return .failed(sendFailed(&state, code))
             }
         }
         return .done
@@ -136,140 +166,6 @@ extension ConnectionCore {
         }
         return state.isSending || state.owes ? .queued : nil
     }
-
-    // MARK: The right to send
-
-    /// Queues behind the others.
-    func waitForTheRight(until deadline: UInt64) async -> Wake {
-        let waiter = Waiter()
-        let isFree = state.withLock { state in
-            guard state.isSending || state.owes else {
-                state.isSending = true
-                return true
-            }
-            state.orMakeRare.senders.append(waiter)
-            return false
-        }
-        if isFree { return .ready }
-        let wake = await waiter.wait(on: loop, until: deadline)
-        if wake != .ready {
-            state.withLock { $0.rare?.senders.removeAll { $0 === waiter } }
-        }
-        return wake
-    }
-
-    /// Gives the right on, and leaves `owing` for the loop to send before the next sender.
-    func endSending(owing: ArraySlice<UInt8> = []) {
-        let wakeups = state.withLock { state in
-            var wakeups = Wakeups()
-            state.isSending = false
-            if !owing.isEmpty, state.isOpen, state.failure == nil {
-                state.orMakeRare.owed = owing
-                armOutput(&state)
-            }
-            flushOwed(&state, &wakeups)
-            return wakeups
-        }
-        wake(wakeups)
-    }
-
-    func passSending(to first: Waiter) {
-        var sender: Waiter? = first
-        while let next = sender, !next.finish(.ready) {
-            // It stopped waiting meanwhile.
-            let wakeups = state.withLock { state in
-                var wakeups = Wakeups()
-                state.isSending = false
-                offerSending(&state, &wakeups)
-                return wakeups
-            }
-            sender = wakeups.sender
-            for waiter in wakeups.waiters { waiter.finish(.ready) }
-        }
-    }
-
-    /// Sends what is owed, if nobody else is sending, then lets the next one send.
-    func flushOwed(_ state: inout State, _ wakeups: inout Wakeups) {
-        guard !state.isSending else { return }
-        while state.owes, state.isWritable, state.failure == nil, let rare = state.rare {
-            let transfer = rare.owed.withUnsafeBytes { bytes in
-                state.descriptor.map { descriptor, _ in descriptor.send(bytes) }
-            }
-            switch transfer {
-            case .done(let written):
-                rare.owed.removeFirst(written)
-                if rare.owed.isEmpty { rare.owed = [] }
-            case .wouldBlock:
-                state.isWritable = false
-            case .failed(let code):
-                fail(&state, NetworkError(SystemError(code, "send"), .send, "send failed"))
-                wakeups.broadcast = rare.broadcast
-                rare.owed = []
-            }
-        }
-        offerSending(&state, &wakeups)
-    }
-
-    /// Lets the next sender go, or, where none is left, sends the FIN that finish() asked for.
-    private func offerSending(_ state: inout State, _ wakeups: inout Wakeups) {
-        guard !state.isSending, !state.owes else { return }
-        if let rare = state.rare, !rare.senders.isEmpty {
-            state.isSending = true
-            wakeups.sender = rare.senders.removeFirst()
-        } else if state.outputFinished {
-            sendEnd(&state, &wakeups)
-        }
-    }
-
-    private func sendEnd(_ state: inout State, _ wakeups: inout Wakeups) {
-        guard !state.finSent, state.isOpen else { return }
-        if state.failure == nil {
-            state.finSent = true
-            state.descriptor.shutdownOutput()
-        }
-        if let rare = state.rare {
-            wakeups.waiters += rare.finishWaiters
-            rare.finishWaiters = []
-        }
-    }
-
-    /// Ends the sending side in the middle of something: not even the sends that wait can follow it.
-    func cutOff() {
-        let wakeups = state.withLock { state in
-            var wakeups = Wakeups()
-            state.outputFinished = true
-            sendEnd(&state, &wakeups)
-            return wakeups
-        }
-        wake(wakeups)
-    }
-
-    // MARK: finish()
-
-    /// Half-close: what was accepted goes out, then a FIN. New sends fail at once.
-    func finish(timeout: Duration?) async throws {
-        if Task.isCancelled { throw CancellationError() }
-        let deadline = MonotonicClock.deadline(after: timeout)
-        try await open(until: deadline, .send)
-        let waiter = Waiter()
-        let (wakeups, error, isDone) = state.withLock { state in
-            var wakeups = Wakeups()
-            if let failure = state.failure { return (wakeups, failure as NetworkError?, true) }
-            guard state.isOpen else { return (wakeups, NetworkError.closed(.send), true) }
-            state.outputFinished = true
-            offerSending(&state, &wakeups)
-            if !state.finSent { state.orMakeRare.finishWaiters.append(waiter) }
-            return (wakeups, nil, state.finSent)
-        }
-        wake(wakeups)
-        if let error { throw error }
-        if isDone { return }
-        let wake = await waiter.wait(on: loop, until: deadline)
-        guard wake == .ready else { throw Self.error(for: wake) }
-        if let failure = state.withLock({ $0.finSent ? nil : $0.failure ?? .closed(.send) }) {
-            throw failure
-        }
-    }
 }
 
 extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
@@ -283,14 +179,14 @@ extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
         }
     }
 
-    fileprivate borrowing func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
+    borrowing func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
         switch self {
         case .some(let descriptor): descriptor.send(bytes)
         case .none: .wouldBlock
         }
     }
 
-    fileprivate borrowing func shutdownOutput() {
+    borrowing func shutdownOutput() {
         switch self {
         case .some(let descriptor): descriptor.shutdownOutput()
         case .none: break

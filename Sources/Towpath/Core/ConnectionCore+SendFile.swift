@@ -23,7 +23,7 @@ extension ConnectionCore {
             if case .failed(let error) = state.withLock({ refusal(&$0, holdsRight: true) }) {
                 throw error
             }
-            let transfer = try await beginTransfer(path)
+            let transfer = try await beginTransfer(path, until: deadline)
             let end = start + max(0, min(count ?? .max, transfer.size - start))
             while start + sent < end {
                 if Task.isCancelled { throw CancellationError() }
@@ -43,14 +43,22 @@ extension ConnectionCore {
         }
     }
 
-    private func beginTransfer(_ path: String) async throws -> FileTransfer {
-        let opened = try await BlockingPool.shared.run { [self] in
+    private func beginTransfer(_ path: String, until deadline: UInt64) async throws -> FileTransfer
+    {
+        let open = PoolCall { [self] in
             Result<FileTransfer, NetworkError> { () throws(NetworkError) in
-                try onSocket(.send) { socket throws(SystemError) in
-                    try FileTransfer.open(path, to: socket)
+                let socket = try onSocket(.send) { socket throws(SystemError) in
+                    try socket.duplicate().release()
+                }
+                // Without the connection's lock: a disk may be slow.
+                do throws(SystemError) {
+                    return try FileTransfer(path, to: Descriptor(owning: socket))
+                } catch {
+                    throw NetworkError(error, .send, "cannot be read")
                 }
             }
         }
+        let opened = try await open.run(on: loop, until: deadline)
         do { return try opened.get() } catch {
             throw NetworkError(error.code, .send, "\(path): \(error.message)", cause: error.cause)
         }
@@ -66,7 +74,7 @@ extension ConnectionCore {
                 return state.isOpen ? state.failure : state.failure ?? .closed(.send)
             }
             if let failure { throw failure }
-            switch try await sendPiece(of: transfer, from: offset, count: count) {
+            switch try await sendPiece(of: transfer, from: offset, count: count, deadline) {
             case .done(let written):
                 return written
             case .wouldBlock:
@@ -74,8 +82,11 @@ extension ConnectionCore {
                 guard wake == .ready else { throw Self.error(for: wake) }
             case .failed(let code):
                 let error = NetworkError(SystemError(code, "sendfile"), .send, "file not sent")
-                state.withLock { fail(&$0, error) }
-                deliverStates()
+                // Where it is the file that cannot be read, the connection is as good as before.
+                if Self.isOfSocket(code) {
+                    state.withLock { fail(&$0, error) }
+                    deliverStates()
+                }
                 throw error
             }
         }
@@ -83,11 +94,20 @@ extension ConnectionCore {
 
     /// One sendfile(2) on the pool. Only where the kernel was full is there an edge to come.
     private func sendPiece(
-        of transfer: FileTransfer, from offset: Int, count: Int
-    ) async throws(SystemError) -> Transfer {
+        of transfer: FileTransfer, from offset: Int, count: Int, _ deadline: UInt64
+    ) async throws -> Transfer {
         var result = Transfer.done(0)
         defer { if result != .wouldBlock { state.withLock { $0.isWritable = true } } }
-        result = try await BlockingPool.shared.run { transfer.send(from: offset, count: count) }
+        let call = PoolCall { transfer.send(from: offset, count: count) }
+        result = try await call.run(on: loop, until: deadline)
         return result
+    }
+
+    /// Whether an error of sendfile(2) is the socket's, by tcp(7), and not the file's.
+    private static func isOfSocket(_ code: Int32) -> Bool {
+        switch SystemError(code, "sendfile").kind {
+        case .refused, .reset, .timedOut, .unreachable: true
+        default: false
+        }
     }
 }

@@ -33,6 +33,9 @@ final class ConnectionCore: EventHandler {
         var isReceiving = false
         /// Somebody is sending, or holds the right to send next.
         var isSending = false
+        /// The SYN waits for the first send (TCP_FASTOPEN_CONNECT): whoever waits for the peer instead
+        /// has to send nothing first.
+        var mayDeferConnect = false
         /// UDP_SEGMENT failed once on this connection.
         var cannotSegment = false
 
@@ -60,6 +63,8 @@ final class ConnectionCore: EventHandler {
         var finishWaiters: [Waiter] = []
         var closeWaiters: [Waiter] = []
         var closeTimer: TimerID?
+        /// A deadline goes on with discarding.
+        var isDiscarding = false
         var broadcast: StateBroadcast?
         var establishing: Task<Void, Never>?
         var report: EstablishmentReport?
@@ -167,17 +172,28 @@ final class ConnectionCore: EventHandler {
 
     func deadlineReached(_ tag: UInt8) {
         switch tag {
+        // A timer that fired just before it was cancelled must not end the next call: that one's own is
+        // still to come.
         case Self.readTag:
-            state.withLock { takeReader(&$0) }?.resume(returning: .timedOut)
+            state.withLock { state in
+                hasFired(state.readTimer) ? takeReader(&state) : nil
+            }?.resume(returning: .timedOut)
         case Self.writeTag:
-            state.withLock { takeWriter(&$0) }?.resume(returning: .timedOut)
+            state.withLock { state in
+                hasFired(state.writeTimer) ? takeWriter(&state) : nil
+            }?.resume(returning: .timedOut)
         case Self.discardTag:
+            state.withLock { $0.rare?.isDiscarding = false }
             continueClosing()
         case Self.idleTag:
             idleDeadlineReached()
         default:
             closeLimitReached()
         }
+    }
+
+    private func hasFired(_ timer: TimerID?) -> Bool {
+        timer.map { !loop.isScheduled($0) } ?? false
     }
 
     func wake(_ wakeups: Wakeups) {

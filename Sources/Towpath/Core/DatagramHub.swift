@@ -10,7 +10,11 @@ final class DatagramHub: EventHandler {
         /// New peers that nobody has accepted yet.
         var arrivals = Ring<ConnectionCore>()
         var acceptor: Waiter?
+        /// Somebody has begun to accept.
+        var isReading = false
         var isDraining = false
+        /// A deadline goes on reading where the last turn's share ended.
+        var isScheduled = false
         /// Connections that wait until the socket takes more.
         var writers: [ConnectionCore] = []
         var droppedCount = 0
@@ -39,7 +43,8 @@ final class DatagramHub: EventHandler {
         state = Locked(initial)
         try state.withLock { state throws(SystemError) in
             guard let socket = state.socket.take() else { return }
-            state.token = try loop.register(socket, for: [.input], handler: self)
+            // What arrives waits in the kernel until somebody accepts.
+            state.token = try loop.register(socket, for: [], handler: self)
             state.socket = consume socket
         }
     }
@@ -51,12 +56,19 @@ final class DatagramHub: EventHandler {
         while !Task.isCancelled {
             let waiter = Waiter()
             let (core, isOver) = state.withLock { state -> (ConnectionCore?, Bool) in
+                if !state.isReading, let token = state.token {
+                    state.isReading = true
+                    state.socket.modify(on: loop, token, [.input])
+                }
                 if let core = state.arrivals.popFirst() { return (core, false) }
                 if state.isDraining || state.token == nil { return (nil, true) }
                 state.acceptor = waiter
                 return (nil, false)
             }
-            if let core { return core }
+            if let core {
+                if let limit = udp.idleTimeout { core.watchIdleness(limit) }
+                return core
+            }
             if isOver { return nil }
             _ = await waiter.wait(on: loop, until: .max)
         }
@@ -123,10 +135,14 @@ final class DatagramHub: EventHandler {
             }
             for writer in writers { writer.handle([.output]) }
         }
-        if events.isReadable { receive() }
+        // Where a deadline goes on, an edge adds nothing: the work of a turn would grow with each.
+        if events.isReadable, state.withLock({ !$0.isScheduled }) { receive() }
     }
 
-    func deadlineReached(_ tag: UInt8) { receive() }
+    func deadlineReached(_ tag: UInt8) {
+        state.withLock { $0.isScheduled = false }
+        receive()
+    }
 
     private func receive() {
         let batch = DatagramBatch.current
@@ -151,7 +167,9 @@ final class DatagramHub: EventHandler {
             }
         }
         if dropped > 0 { context.post(.datagramsDropped(count: dropped)) }
-        if mayHaveMore { _ = loop.schedule(at: MonotonicClock.now, self, tag: 0) }
+        guard mayHaveMore else { return }
+        state.withLock { $0.isScheduled = true }
+        _ = loop.schedule(at: MonotonicClock.now, self, tag: 0)
     }
 
     /// Returns how many datagrams found no room.
@@ -172,20 +190,19 @@ final class DatagramHub: EventHandler {
     }
 
     private func core(for key: DatagramPeer.Key) -> ConnectionCore? {
-        let (core, isNew, acceptor) = state.withLock { state -> (ConnectionCore?, Bool, Waiter?) in
-            if let core = state.peers[key] { return (core, false, nil) }
-            guard !state.isDraining, state.peers.count < udp.peerLimit,
+        let (core, acceptor) = state.withLock { state -> (ConnectionCore?, Waiter?) in
+            if let core = state.peers[key] { return (core, nil) }
+            guard !state.isDraining, state.token != nil, state.peers.count < udp.peerLimit,
                 context.live.hasRoom(beside: state.arrivals.count)
             else {
-                return (nil, false, nil)
+                return (nil, nil)
             }
             let core = ConnectionCore(
                 loop: loop, peer: DatagramPeer(hub: self, key: key, bound: address))
             state.peers[key] = core
             state.arrivals.append(core)
-            return (core, true, state.acceptor.take())
+            return (core, state.acceptor.take())
         }
-        if isNew, let limit = udp.idleTimeout { core?.watchIdleness(limit) }
         acceptor?.finish(.ready)
         return core
     }

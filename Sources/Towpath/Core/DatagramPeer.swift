@@ -19,7 +19,9 @@ final class DatagramPeer: Sendable {
         self.hub = hub
         self.key = key
         let remote = SocketAddress(key.remote)
-        route = DatagramRoute(remote: remote, local: key.local)
+        // A group's address is nobody's to send from: the kernel chooses then.
+        let isUnicast = key.local.map { !$0.isMulticast } ?? false
+        route = DatagramRoute(remote: remote, local: isUnicast ? key.local : nil)
         path = Datagram.Path(
             remote: Endpoint(remote),
             local: Endpoint(key.local?.address(port: bound.port) ?? bound))

@@ -5,7 +5,7 @@ internal import TowpathWire
 extension Establishment {
     func socket(for target: SocketAddress) throws(NetworkError) -> Descriptor {
         let setup = SocketSetup(parameters: plan.parameters)
-        try setup.refuseSocketMode()
+        try setup.checkConnection()
         let socket: Descriptor
         switch plan.transport {
         case .tcp(let tcp):

@@ -9,16 +9,11 @@ final class FileTransfer: Sendable {
     private let file: Descriptor
     private let socket: Descriptor
 
-    private init(_ path: String, socket: consuming Descriptor) throws(SystemError) {
+    /// Blocks as long as the file's disk or server takes.
+    init(_ path: String, to socket: consuming Descriptor) throws(SystemError) {
         self.socket = socket
         file = try .openFile(path)
         size = try file.fileSize()
-    }
-
-    static func open(
-        _ path: String, to socket: borrowing Descriptor
-    ) throws(SystemError) -> FileTransfer {
-        try FileTransfer(path, socket: try socket.duplicate())
     }
 
     func send(from offset: Int, count: Int) -> Transfer {

@@ -34,7 +34,8 @@ extension NetworkError {
             (.resourcesExhausted, "no descriptors are left: raise RLIMIT_NOFILE")
         case .noMemory: (.resourcesExhausted, "the kernel has no memory or threads left")
         case .messageTooLong: (.messageTooLong, "larger than the socket or the path can take")
-        case .noSuchFile: (.unreachable, "there is no such socket file")
+        case .noSuchFile:
+            (.unreachable, "there is no such file, or a folder of its path is missing")
         case .other: (.systemFailure, error.reason)
         }
     }

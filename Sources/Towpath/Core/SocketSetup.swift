@@ -9,8 +9,10 @@ struct SocketSetup {
     {
         let parameters = parameters
         if let name = parameters.requiredInterface {
-            // The kernel would take it for none.
-            guard !name.isEmpty else { throw Self.refused("interface \(name)", "no name") }
+            // The kernel would take the one for none, and cut the other: IFNAMSIZ of netdevice(7).
+            guard (1...15).contains(name.utf8.count) else {
+                throw Self.refused("interface \(name)", "a name has 1 to 15 bytes")
+            }
             try option("interface \(name)") { () throws(SystemError) in
                 try socket.bindToInterface(name)
             }
@@ -22,6 +24,9 @@ struct SocketSetup {
         if let size = parameters.receiveBufferSize { try setBuffer(socket, .receiveBuffer, size) }
         switch family {
         case .ipv4:
+            if parameters.ipv6Only != nil {
+                throw Self.refused("ipv6Only", "an IPv4 socket has no such option")
+            }
             if let count = parameters.hopLimit { try setHops(socket, .ipTimeToLive, count) }
             if let serviceClass = parameters.serviceClass {
                 try set(socket, .ipTypeOfService, serviceClass.dscp << 2)
@@ -76,9 +81,15 @@ struct SocketSetup {
             if let count = keepalive.count { try set(socket, .keepCount, Int32(clamping: count)) }
         }
         if let limit = tcp.userTimeout {
+            // 0 would be the host's own.
+            guard limit > .zero else { throw Self.refused("userTimeout \(limit)", "out of range") }
             try set(socket, .userTimeout, Self.whole(1_000_000, in: limit))
         }
         if let size = tcp.maximumSegmentSize {
+            // 0 would change nothing.
+            guard size > 0 else {
+                throw Self.refused("maximumSegmentSize \(size)", "out of range")
+            }
             try set(socket, .maximumSegment, Int32(clamping: size))
         }
         if let size = tcp.notSentLowWaterMark {
@@ -90,7 +101,7 @@ struct SocketSetup {
         }
         if let enabled = tcp.fastOpen {
             // On a listener the value is the number of pending fast opens.
-            let pending = isListener ? Int32(clamping: parameters.backlog) : 1
+            let pending = isListener ? backlog : 1
             try set(socket, isListener ? .fastOpen : .fastOpenConnect, enabled ? pending : 0)
         }
     }
@@ -114,7 +125,11 @@ struct SocketSetup {
             if let choice = udp.fragmentation { try set(socket, .ipMTUDiscover, choice.rawValue) }
         case .ipv6:
             try set(socket, .ipv6ReceiveTrafficClass, 1)
-            if answersFromMany { try set(socket, .ipv6ReceivePacketInfo, 1) }
+            if answersFromMany {
+                try set(socket, .ipv6ReceivePacketInfo, 1)
+                // Which of the host's addresses an IPv4 broadcast came to, only this one tells.
+                if parameters.ipv6Only != true { try set(socket, .ipPacketInfo, 1) }
+            }
             if udp.noChecksum {
                 throw Self.refused("noChecksum", "IPv6 datagrams need a checksum (RFC 8200 §8.1)")
             }
@@ -142,8 +157,12 @@ struct SocketSetup {
 
     /// What a listener would have to ignore.
     func checkListener(
-        _ family: SocketAddress.Family, makesFile: Bool
+        _ family: SocketAddress.Family, _ type: Descriptor.SocketType, makesFile: Bool
     ) throws(NetworkError) {
+        if !parameters.resolutions.isEmpty {
+            throw Self.refused("resolve", "a listener looks no name up")
+        }
+        if type != .stream { try refuseBacklog() }
         if parameters.localEndpoint != nil {
             throw Self.refused("localEndpoint", "a listener is bound to its own endpoint")
         }
@@ -154,8 +173,22 @@ struct SocketSetup {
         if !makesFile { try refuseSocketMode() }
     }
 
+    /// What a connection would have to ignore.
+    func checkConnection() throws(NetworkError) {
+        try refuseSocketMode()
+        try refuseBacklog()
+    }
+
+    var backlog: Int32 { Int32(clamping: parameters.backlog ?? 4_096) }
+
+    private func refuseBacklog() throws(NetworkError) {
+        if parameters.backlog != nil {
+            throw Self.refused("backlog", "only a listener of streams has one")
+        }
+    }
+
     /// Without a file of its own, a socket has no mode.
-    func refuseSocketMode() throws(NetworkError) {
+    private func refuseSocketMode() throws(NetworkError) {
         if parameters.unixSocketMode != nil {
             throw Self.refused("unixSocketMode", "only a listener on a path makes a file")
         }

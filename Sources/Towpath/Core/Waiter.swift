@@ -22,18 +22,24 @@ final class Waiter: EventHandler {
     func wait(on loop: EventLoop, until deadline: UInt64) async -> Wake {
         let timer = deadline == .max ? nil : loop.schedule(at: deadline, self, tag: 0)
         let outcome = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let outcome = state.withLock { state in
-                    if state.outcome == nil { state.continuation = continuation }
-                    return state.outcome
-                }
-                if let outcome { continuation.resume(returning: outcome) }
-            }
+            await waitUncancelled()
         } onCancel: {
             finish(.cancelled)
         }
         if let timer { loop.cancel(timer) }
         return outcome
+    }
+
+    /// Waits for `finish` alone, whatever becomes of the task.
+    @discardableResult
+    func waitUncancelled() async -> Wake {
+        await withUnsafeContinuation { continuation in
+            let outcome = state.withLock { state in
+                if state.outcome == nil { state.continuation = continuation }
+                return state.outcome
+            }
+            if let outcome { continuation.resume(returning: outcome) }
+        }
     }
 
     /// False if the waiter has another outcome already: whoever hands something over takes it back.

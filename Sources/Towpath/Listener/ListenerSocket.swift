@@ -16,7 +16,7 @@ struct ListenerSocket: ~Copyable {
         var makesFile = false
         if case .unix = endpoint { makesFile = true }
         let setup = SocketSetup(parameters: parameters)
-        try setup.checkListener(address.family, makesFile: makesFile)
+        try setup.checkListener(address.family, transport.socketType, makesFile: makesFile)
         let socket = try make(address, parameters, transport)
         do throws(SystemError) {
             var file: UnixSocketFile?
@@ -26,9 +26,7 @@ struct ListenerSocket: ~Copyable {
             } else {
                 try socket.bind(to: address)
             }
-            if case .tcp = transport {
-                try socket.listen(backlog: Int32(clamping: parameters.backlog))
-            }
+            if case .tcp = transport { try socket.listen(backlog: setup.backlog) }
             return ListenerSocket(descriptor: socket, file: file, setup: setup)
         } catch {
             throw NetworkError(error, .listen, "cannot listen on \(endpoint)")
@@ -44,6 +42,11 @@ struct ListenerSocket: ~Copyable {
         }
     }
 
+    /// Their senders need not have a name to tell them apart by.
+    private static var unixDatagrams: NetworkError {
+        NetworkError(.notSupported, .listen, "Unix datagrams have no listener: use a connection")
+    }
+
     private static func make(
         _ address: SocketAddress, _ parameters: Parameters, _ transport: ProtocolStack.Transport
     ) throws(NetworkError) -> Descriptor {
@@ -56,10 +59,7 @@ struct ListenerSocket: ~Copyable {
             if family != .unix { parameters.addressReuse = parameters.addressReuse ?? true }
             socket = try make(family, .stream, multipath: tcp.multipath)
         case .udp:
-            guard family != .unix else {
-                throw NetworkError(
-                    .notSupported, .listen, "Unix datagrams have no listener: use a connection")
-            }
+            guard family != .unix else { throw unixDatagrams }
             socket = try make(family, .datagram, multipath: false)
         }
         // Explicit, since net.ipv6.bindv6only decides otherwise.
@@ -119,8 +119,9 @@ struct ListenerSocket: ~Copyable {
                 .invalidEndpoint, .listen,
                 "descriptor \(number) is no listening socket of the stack's type")
         }
+        if case .udp = transport, address.family == .unix { throw unixDatagrams }
         let setup = SocketSetup(parameters: parameters)
-        try setup.checkListener(address.family, makesFile: false)
+        try setup.checkListener(address.family, transport.socketType, makesFile: false)
         try apply(
             parameters, transport, to: socket, address.family, isWildcard: address.isWildcard)
         return ListenerSocket(descriptor: socket, file: nil, setup: setup)

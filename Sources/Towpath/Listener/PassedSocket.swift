@@ -14,9 +14,11 @@ public struct PassedSocket: Sendable {
     /// Throws ``NetworkError/Code/invalidEndpoint`` if the environment (`LISTEN_PID`, `LISTEN_FDS`,
     /// `LISTEN_FDNAMES`) makes no sense. Each call returns the same: take each socket over once.
     public static func all() throws(NetworkError) -> [PassedSocket] {
-        try parse(
+        let sockets = try parse(
             count: Environment.value("LISTEN_FDS"), process: Environment.value("LISTEN_PID"),
             names: Environment.value("LISTEN_FDNAMES"), ownProcess: Environment.processID)
+        for socket in sockets { Descriptor.closeInPrograms(socket.descriptor) }
+        return sockets
     }
 
     package static func parse(

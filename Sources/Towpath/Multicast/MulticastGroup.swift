@@ -106,7 +106,7 @@ public final class MulticastGroup: Sendable {
             }
             return all
         }
-        guard let index = SocketAddress.interfaceIndex(of: interface) else {
+        guard let index = SocketAddress.interfaceIndex(of: interface), index != 0 else {
             throw NetworkError(.unreachable, .setup, "\(interface): there is no such interface")
         }
         return [index]

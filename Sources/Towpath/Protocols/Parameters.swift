@@ -33,7 +33,7 @@ public struct Parameters: Sendable {
     package var ipVersion: AddressFamily?
     package var resolutions: [String: [IPAddress]] = [:]
     package var unixSocketMode: UInt32?
-    package var backlog = 4_096
+    package var backlog: Int?
 
     /// The parameters' defaults.
     public init() {}
@@ -77,7 +77,7 @@ public struct Parameters: Sendable {
     public func portReuse(_ enabled: Bool) -> Parameters { with { $0.portReuse = enabled } }
 
     /// Whether a listener on an IPv6 address leaves IPv4 alone (IPV6_V6ONLY). Default: false, so `::`
-    /// accepts both.
+    /// accepts both. An IPv4 socket has no such option.
     public func ipv6Only(_ enabled: Bool) -> Parameters { with { $0.ipv6Only = enabled } }
 
     /// Marks packets for this host's policy routing and firewall (SO_MARK); needs CAP_NET_ADMIN or
@@ -89,7 +89,7 @@ public struct Parameters: Sendable {
 
     /// Gives the addresses of a host name by hand, instead of asking the resolver: for tests and for
     /// pinned addresses. An empty list makes the name unknown. Upper and lower case are the same, and
-    /// so is a dot at the end.
+    /// so is a dot at the end. For connections only.
     public func resolve(_ name: String, to addresses: [IPAddress]) -> Parameters {
         with { $0.resolutions[Self.key(name)] = addresses }
     }
@@ -106,7 +106,7 @@ public struct Parameters: Sendable {
     public func unixSocketMode(_ mode: UInt32) -> Parameters { with { $0.unixSocketMode = mode } }
 
     /// How many connections may wait to be accepted, listen(2). The host's net.core.somaxconn bounds
-    /// it. Default: 4,096.
+    /// it. For listeners of streams only. Default: 4,096.
     public func backlog(_ count: Int) -> Parameters { with { $0.backlog = max(count, 1) } }
 
     private func with(_ change: (inout Parameters) -> Void) -> Parameters {

@@ -29,7 +29,7 @@ public struct UDP: DatagramProtocol {
     public var stack: ProtocolStack { ProtocolStack(transport: .udp(self)) }
 
     /// The largest datagram that is received whole; of a larger one the beginning comes, marked as
-    /// truncated. 1 to 65,535 bytes. Default: 65,535, which nothing exceeds.
+    /// truncated. 1 to 65,535 bytes. Default: 65,535, which only a Unix datagram can exceed.
     public func maximumReceiveSize(_ byteCount: Int) -> UDP {
         with { $0.maximumReceiveSize = min(max(byteCount, 1), 65_535) }
     }
