@@ -284,7 +284,7 @@ struct OptionsEndpointTests {
             try await Connection(
                 to: "slow.test:\(port)",
                 parameters: Parameters().resolve("slow.test", to: addresses)
-            ) { TCP().connectionTimeout(.milliseconds(400)) }.start()
+            ) { TCP().connectionTimeout(.seconds(2)) }.start()
         }
         #expect(error.code == .timedOut)
         #expect(error.stage == .connect)
