@@ -87,7 +87,7 @@ struct ConnectionSendFileTests {
     func givenUp(link: StreamLink, byCancellation: Bool) async throws {
         let (near, peer) = try await link.peer()
         try await withFile(8_000_000) { path in
-            let timeout: Duration? = byCancellation ? nil : .milliseconds(50)
+            let timeout: Duration? = byCancellation ? nil : .seconds(1)
             let call = Task { try await near.sendFile(at: path, timeout: timeout) }
             // A part of it is out.
             _ = try await peer.receive(exactly: 1)
