@@ -7,7 +7,7 @@ package final class EventLoopGroup: Sendable {
 
     package let count: Int
     private let loops = Locked([EventLoop]())
-    private let turn = Atomic<UInt64>(0)
+    private let rotation = EventLoopRotation()
 
     package init(count: Int) {
         self.count = count
@@ -31,7 +31,18 @@ package final class EventLoopGroup: Sendable {
 
     /// The loops in turn.
     package func next() throws(SystemError) -> EventLoop {
-        let loops = try all()
+        rotation.next(of: try all())
+    }
+}
+
+/// The loops in turn, for one who deals: a rotation that is shared falls into step with others who take
+/// from it, such as a client in the same process for each connection that a listener accepts.
+package final class EventLoopRotation: Sendable {
+    private let turn = Atomic<UInt64>(0)
+
+    package init() {}
+
+    package func next(of loops: [EventLoop]) -> EventLoop {
         let turn = turn.wrappingAdd(1, ordering: .relaxed).oldValue
         return loops[Int(turn % UInt64(loops.count))]
     }

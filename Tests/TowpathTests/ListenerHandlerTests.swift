@@ -161,7 +161,7 @@ struct ListenerHandlerTests {
             try await echo(connection)
         } while: {
             var seen: Set<ObjectIdentifier> = []
-            // In turn, but other tests take their turns too.
+            // Each client takes a loop too, from a rotation of their own.
             while seen.count < EventLoops.count {
                 try await listener.client().start()
                 seen.insert(try await loops.next())

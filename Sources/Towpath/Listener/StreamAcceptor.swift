@@ -43,6 +43,7 @@ final class StreamAcceptor: EventHandler {
     private let setup: SocketSetup
     private let context: ListenerContext
     private let accept: Accept
+    private let rotation = EventLoopRotation()
     private let state: Locked<State>
 
     init(
@@ -112,7 +113,7 @@ final class StreamAcceptor: EventHandler {
             return .lost(error)
         }
         do throws(SystemError) {
-            let loop = try EventLoopGroup.shared.next()
+            let loop = rotation.next(of: try EventLoopGroup.shared.all())
             return .accepted(
                 try ConnectionCore(
                     loop: loop, kind: kind, descriptor: socket, remote: address.compact))
