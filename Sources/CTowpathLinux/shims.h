@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/netlink.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -42,6 +44,7 @@ struct shim_mmsghdr { struct msghdr msg_hdr; unsigned int msg_len; };
 extern int shim_raw_recvmmsg(int, struct shim_mmsghdr *, unsigned int, int, struct timespec *) __asm__("recvmmsg");
 extern int shim_raw_sendmmsg(int, struct shim_mmsghdr *, unsigned int, int) __asm__("sendmmsg");
 extern int shim_raw_sched_getaffinity(int, size_t, void *) __asm__("sched_getaffinity");
+extern int setns(int, int);
 extern int shim_raw_setname(pthread_t, const char *) __asm__("pthread_setname_np");
 
 #define SHIM_RETRY(call) ({ long shim_r; do { shim_r = (long)(call); } while (shim_r < 0 && errno == EINTR); shim_r < 0 ? -(long)errno : shim_r; })
@@ -126,6 +129,43 @@ static inline long shim_identify(const char *path, struct shim_identity *out) {
     if (r == 0) { out->device = s.st_dev; out->inode = s.st_ino; out->is_socket = S_ISSOCK(s.st_mode); }
     return r;
 }
+
+// ---- netlink(7), rtnetlink(7): NETLINK_ROUTE
+static inline long shim_netlink_socket(void) { return SHIM_ONCE(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE)); }
+// Port 0: the kernel chooses, since another socket of the process may have the process's number.
+static inline long shim_netlink_bind(int fd) {
+    struct sockaddr_nl a = { .nl_family = AF_NETLINK };
+    return SHIM_ONCE(bind(fd, (struct sockaddr *)&a, sizeof a));
+}
+static inline long shim_netlink_option(int fd, int option, int value) {
+    enum { sol_netlink = 270 };
+    return SHIM_ONCE(setsockopt(fd, sol_netlink, option, &value, sizeof value));
+}
+static inline long shim_netlink_send(int fd, const void *p, size_t n) {
+    struct sockaddr_nl a = { .nl_family = AF_NETLINK };
+    return SHIM_RETRY(sendto(fd, p, n, 0, (struct sockaddr *)&a, sizeof a));
+}
+// One datagram; *is_kernel tells whether it is the kernel's, since any process may send one.
+static inline long shim_netlink_receive(int fd, void *p, size_t n, int *is_kernel) {
+    struct sockaddr_nl a = { .nl_family = AF_NETLINK };
+    struct iovec v = { p, n };
+    struct msghdr m = { .msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1 };
+    long r = SHIM_RETRY(recvmsg(fd, &m, 0));
+    *is_kernel = a.nl_pid == 0;
+    return r >= 0 && (m.msg_flags & MSG_TRUNC) ? -EMSGSIZE : r;
+}
+static const int32_t SHIM_NETLINK_ADD_MEMBERSHIP = NETLINK_ADD_MEMBERSHIP,
+    SHIM_NETLINK_EXT_ACK = 11, SHIM_NETLINK_GET_STRICT_CHK = 12;
+// CLONE_NEWNET of sched.h, hidden without _GNU_SOURCE.
+static inline long shim_enter_network_namespace(int fd) { return SHIM_ONCE(setns(fd, 0x40000000)); }
+
+// ---- inotify(7), symlinks
+static inline long shim_inotify(void) { return SHIM_ONCE(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); }
+static inline long shim_inotify_watch(int fd, const char *path) {
+    return SHIM_ONCE(inotify_add_watch(fd, path, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ONLYDIR));
+}
+static inline long shim_readlink(const char *path, char *p, size_t n) { return SHIM_ONCE(readlink(path, p, n)); }
+static inline int shim_exists(const char *path) { return access(path, F_OK) == 0; }
 
 // ---- control messages, cmsg(3)
 static inline struct cmsghdr *shim_CMSG_FIRSTHDR(const struct msghdr *m) { return CMSG_FIRSTHDR(m); }

@@ -38,6 +38,8 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
     }
 
     package static let refused = ECONNREFUSED
+    package static let badMessage = EBADMSG
+    package static let noBuffers = ENOBUFS
     package static let wrongFamily = EAFNOSUPPORT
     package static let wrongType = EPROTOTYPE
 }

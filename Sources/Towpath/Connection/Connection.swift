@@ -150,6 +150,11 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
         }
     }
 
+    /// What it was made with; nil where it was not made here.
+    var parameters: Parameters? {
+        if case .live(let core) = core { core.plan?.parameters } else { nil }
+    }
+
     // MARK: What is known of it
 
     /// The address on this side; nil before the connection is ready and after it is closed.

@@ -4,6 +4,9 @@ public enum ConnectionState: Equatable, Sendable, CustomStringConvertible {
     case setup
     /// Resolving, connecting, shaking hands.
     case preparing
+    /// There is no path to the other side: the connection waits until one appears, or its connection
+    /// timeout is over. The error says what is missing. See ``Parameters/waitsForConnectivity(_:)``.
+    case waiting(NetworkError)
     /// Bytes can be sent and received.
     case ready
     /// The connection could not be opened, or broke. This is its last state.
@@ -15,7 +18,7 @@ public enum ConnectionState: Equatable, Sendable, CustomStringConvertible {
     public var isFinal: Bool {
         switch self {
         case .failed, .cancelled: true
-        case .setup, .preparing, .ready: false
+        case .setup, .preparing, .waiting, .ready: false
         }
     }
 
@@ -24,6 +27,7 @@ public enum ConnectionState: Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .setup: "setup"
         case .preparing: "preparing"
+        case .waiting(let error): "waiting (\(error))"
         case .ready: "ready"
         case .failed(let error): "failed (\(error))"
         case .cancelled: "cancelled"

@@ -55,15 +55,53 @@ extension ConnectionCore {
     }
 
     private func establish(_ plan: ConnectionPlan) async {
-        var establishment = Establishment(plan: plan, loop: loop)
-        let wakeups: Wakeups
-        do throws(NetworkError) {
-            let socket = try await establishment.run()
-            wakeups = adopt(socket, establishment.report)
-        } catch {
-            wakeups = fail(error, establishment.report)
+        let path = ConnectionPath(plan)
+        let start = MonotonicClock.now
+        let deadline = MonotonicClock.deadline(after: plan.connectionTimeout)
+        while true {
+            var establishment = Establishment(plan: plan, loop: loop, start: start)
+            do throws(NetworkError) {
+                let socket = try await establishment.run(try path.chosen())
+                return wake(adopt(socket, establishment.report))
+            } catch {
+                guard let lack = path.lack(after: error) else {
+                    return wake(fail(error, establishment.report))
+                }
+                wake(beginWaiting(lack))
+                let needsNames = error.code == .resolverUnavailable
+                guard await path.wait(on: loop, until: deadline, forNames: needsNames) else {
+                    return wake(fail(Self.waitedInVain(lack), establishment.report))
+                }
+                wake(endWaiting())
+            }
         }
-        wake(wakeups)
+    }
+
+    private static func waitedInVain(_ lack: NetworkError) -> NetworkError {
+        NetworkError(
+            .timedOut, .connect, "no path appeared in time: \(lack.message)", cause: lack.cause)
+    }
+
+    private func beginWaiting(_ lack: NetworkError) -> Wakeups {
+        state.withLock { state in
+            var wakeups = Wakeups()
+            guard state.phase == .preparing else { return wakeups }
+            state.orMakeRare.lack = lack
+            state.rare?.broadcast?.post(.waiting(lack))
+            wakeups.broadcast = state.rare?.broadcast
+            return wakeups
+        }
+    }
+
+    private func endWaiting() -> Wakeups {
+        state.withLock { state in
+            var wakeups = Wakeups()
+            guard state.phase == .preparing else { return wakeups }
+            state.rare?.lack = nil
+            state.rare?.broadcast?.post(.preparing)
+            wakeups.broadcast = state.rare?.broadcast
+            return wakeups
+        }
     }
 
     private func adopt(_ socket: consuming Descriptor, _ report: EstablishmentReport) -> Wakeups {
@@ -107,6 +145,7 @@ extension ConnectionCore {
         _ state: inout State, _ report: EstablishmentReport, _ wakeups: inout Wakeups
     ) {
         let rare = state.orMakeRare
+        rare.lack = nil
         rare.report = report
         rare.establishing = nil
         wakeups.waiters = rare.readyWaiters
@@ -174,7 +213,7 @@ extension ConnectionCore.State {
         if let failure { return .failed(failure) }
         switch phase {
         case .setup: return .setup
-        case .preparing: return .preparing
+        case .preparing: return rare?.lack.map { .waiting($0) } ?? .preparing
         case .ready, .closing: return .ready
         case .failed, .closed: return .cancelled
         }

@@ -67,6 +67,8 @@ final class ConnectionCore: EventHandler {
         var isDiscarding = false
         var broadcast: StateBroadcast?
         var establishing: Task<Void, Never>?
+        /// What it waits for while there is no path.
+        var lack: NetworkError?
         var report: EstablishmentReport?
         /// Datagrams that arrived together with an earlier one, or were dealt to a listener's peer.
         @exclusivity(unchecked) var datagrams = Ring<Datagram>()

@@ -16,6 +16,13 @@ final class ConnectionPlan: Sendable {
         self.transport = transport
     }
 
+    /// The same by one interface.
+    func bound(to interface: String) -> ConnectionPlan {
+        ConnectionPlan(
+            endpoint: endpoint, parameters: parameters.requiredInterface(interface),
+            transport: transport)
+    }
+
     var isUnix: Bool {
         switch endpoint {
         case .success(.unix), .success(.abstract): true

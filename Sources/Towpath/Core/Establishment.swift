@@ -4,20 +4,24 @@ internal import TowpathWire
 /// Opens the socket of a client's connection: resolves the name, races the addresses (RFC 8305) and
 /// reports each step. One task drives it; look-ups and attempts report to its mailbox.
 struct Establishment {
-    let plan: ConnectionPlan
+    private(set) var plan: ConnectionPlan
     private let loop: EventLoop
-    private let start = MonotonicClock.now
+    /// When the opening began, perhaps with a wait for a path.
+    private let start: UInt64
     private let mailbox = Mailbox()
     private(set) var report = EstablishmentReport()
     private var running: [Int: Attempt] = [:]
 
-    init(plan: ConnectionPlan, loop: EventLoop) {
+    init(plan: ConnectionPlan, loop: EventLoop, start: UInt64) {
         self.plan = plan
         self.loop = loop
+        self.start = start
     }
 
-    /// The connected socket. Cancelling the task ends this with an error; nothing stays open then.
-    mutating func run() async throws(NetworkError) -> Descriptor {
+    /// The connected socket, by a plan that may have an interface more than the one it was made for.
+    /// Cancelling the task ends this with an error; nothing stays open then.
+    mutating func run(_ chosen: ConnectionPlan) async throws(NetworkError) -> Descriptor {
+        plan = chosen
         defer {
             report.duration = elapsed
             for attempt in running.values { _ = attempt.end(on: loop) }

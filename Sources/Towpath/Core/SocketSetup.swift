@@ -163,6 +163,9 @@ struct SocketSetup {
             throw Self.refused("resolve", "a listener looks no name up")
         }
         if type != .stream { try refuseBacklog() }
+        if parameters.choosesInterface || !parameters.waitsForConnectivity {
+            throw Self.refused("the choice of a path", "only a connection has one")
+        }
         if parameters.localEndpoint != nil {
             throw Self.refused("localEndpoint", "a listener is bound to its own endpoint")
         }

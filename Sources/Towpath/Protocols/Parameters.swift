@@ -32,6 +32,14 @@ public struct Parameters: Sendable {
     package var mark: UInt32?
     package var ipVersion: AddressFamily?
     package var resolutions: [String: [IPAddress]] = [:]
+    package var requiredInterfaceType: InterfaceType?
+    package var prohibitedInterfaceTypes: Set<InterfaceType> = []
+    package var prohibitedInterfaces: Set<String> = []
+    package var prohibitsExpensivePaths = false
+    package var prohibitsConstrainedPaths = false
+    package var expensiveInterfaces: [String] = []
+    package var constrainedInterfaces: [String] = []
+    package var waitsForConnectivity = true
     package var unixSocketMode: UInt32?
     package var backlog: Int?
 

@@ -50,6 +50,16 @@ package struct NetworkTable: Equatable, Sendable {
         }
     }
 
+    /// In how many interfaces and addresses the two differ.
+    package func differences(from other: NetworkTable) -> Int {
+        let (mine, theirs) = (
+            links.mapValues(\.message.semantic), other.links.mapValues(\.message.semantic)
+        )
+        let links = Set(mine.keys).union(theirs.keys).count { mine[$0] != theirs[$0] }
+        let keys = Set(addresses.keys).union(other.addresses.keys)
+        return links + keys.count { addresses[$0] != other.addresses[$0] }
+    }
+
     private mutating func insert(_ link: LinkMessage) -> Change? {
         let old = links[link.index]
         links[link.index] = Link(message: link, generation: old?.generation ?? removedCount)

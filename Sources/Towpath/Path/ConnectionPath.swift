@@ -1,0 +1,81 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// The path of a connection that is being opened: whether there is one, and waiting for it.
+final class ConnectionPath {
+    private let plan: ConnectionPlan
+    private var view: PathView?
+
+    init(_ plan: ConnectionPlan) { self.plan = plan }
+
+    deinit { view?.close() }
+
+    /// The plan with the interface that its requirements choose; throws if there is none.
+    func chosen() throws(NetworkError) -> ConnectionPlan {
+        guard plan.parameters.choosesInterface, !plan.isUnix else { return plan }
+        let path = try open().path
+        guard path.status == .satisfied, let interface = path.interfaces.first else {
+            throw lack(of: path)
+        }
+        return plan.bound(to: interface.name)
+    }
+
+    /// What is missing, if an opening failed for want of a path; nil if there is one.
+    func lack(after error: NetworkError) -> NetworkError? {
+        guard plan.parameters.waitsForConnectivity, !plan.isUnix,
+            error.code == .unreachable || error.code == .resolverUnavailable
+                || error.isMissingInterface
+        else { return nil }
+        guard let path = try? open().path else { return nil }
+        let isEnough =
+            path.status == .satisfied
+            && (path.supportsDNS || error.code != .resolverUnavailable)
+        return isEnough ? nil : lack(of: path, error)
+    }
+
+    private func lack(of path: Path, _ error: NetworkError? = nil) -> NetworkError {
+        let obstacle = path.obstacle.map { "\($0)" } ?? "no name server can be reached"
+        return NetworkError(
+            .unreachable, error?.stage ?? .connect, "no path: \(obstacle)", cause: error?.cause)
+    }
+
+    /// Waits for a path; false at the deadline or when the task is cancelled.
+    func wait(on loop: EventLoop, until deadline: UInt64, forNames needsNames: Bool) async -> Bool {
+        guard let view = try? open() else { return false }
+        let waiter = Waiter()
+        let end = view.observe { path in
+            if path.status == .satisfied, path.supportsDNS || !needsNames { waiter.finish(.ready) }
+        }
+        defer { end() }
+        return await waiter.wait(on: loop, until: deadline) == .ready
+    }
+
+    private func open() throws(NetworkError) -> PathView {
+        if let view { return view }
+        var question = PathView.Question(requirement: plan.parameters.pathRequirement)
+        // For a name the way to everywhere stands: it cannot be looked up without one.
+        if case .success(let endpoint) = plan.endpoint, endpoint.isAddress {
+            question.endpoint = endpoint
+        }
+        let new = PathView(question, of: try .shared(NetworkObserver.Options()))
+        view = new
+        return new
+    }
+}
+
+extension Endpoint {
+    fileprivate var isAddress: Bool {
+        switch host {
+        case .ipv4, .ipv6: true
+        case .name, nil: false
+        }
+    }
+}
+
+extension NetworkError {
+    /// SO_BINDTODEVICE found no interface of that name: it may come.
+    fileprivate var isMissingInterface: Bool {
+        guard code == .optionFailed, case .system(let errno, _)? = cause else { return false }
+        return SystemError(errno, "").kind == .unreachable
+    }
+}

@@ -1,0 +1,88 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// Asks the kernel, which answers at once: some microseconds a question, milliseconds for the list of a
+/// thousand interfaces.
+final class NetlinkClient: Sendable {
+    /// A list, and whether it can be trusted.
+    struct List {
+        var messages: [RouteNetlink] = []
+        /// The table changed while it was told.
+        var isInterrupted = false
+    }
+
+    private struct State: ~Copyable {
+        var socket: Descriptor
+        var sequence: UInt32 = 0
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+    }
+
+    private let state: Locked<State>
+
+    init(namespace: String?) throws(SystemError) {
+        state = Locked(State(socket: try .netlink(groups: [], namespace: namespace)))
+    }
+
+    /// Which way a packet would take.
+    func ask(_ query: RouteQuery) -> PathEvaluator.Answer {
+        do throws(SystemError) {
+            let list = try exchange { NetlinkRequest.route(query, sequence: $0) }
+            for case .newRoute(let route, _) in list.messages { return .route(route) }
+            return .failed(errno: 0)
+        } catch {
+            return .failed(errno: error.code)
+        }
+    }
+
+    func list(_ request: (UInt32) -> [UInt8]) throws(SystemError) -> List {
+        try exchange(request)
+    }
+
+    private func exchange(_ request: (UInt32) -> [UInt8]) throws(SystemError) -> List {
+        try state.withLock { state throws(SystemError) in
+            state.sequence &+= 1
+            try state.socket.sendNetlink(request(state.sequence))
+            var list = List()
+            while try !receive(&state, into: &list) {}
+            return list
+        }
+    }
+
+    /// Takes one datagram; true once the answer is whole.
+    private func receive(_ state: inout State, into list: inout List) throws(SystemError) -> Bool {
+        let count: Int
+        switch state.socket.receiveNetlink(into: &state.buffer) {
+        case .done(let length): count = length
+        case .wouldBlock: throw .malformed
+        case .failed(let code): throw SystemError(code, "recvmsg")
+        }
+        var messages = NetlinkMessages(state.buffer[..<count])
+        while let message = try next(&messages) {
+            // What is left of an earlier answer.
+            guard message.sequence == state.sequence else { continue }
+            if message.flags.contains(.dumpInterrupted) { list.isInterrupted = true }
+            switch try parse(message) {
+            case .done(let errno), .acknowledgement(let errno, _):
+                guard errno == 0 else { throw SystemError(errno, "netlink") }
+                return true
+            case let other:
+                list.messages.append(other)
+                if !message.flags.contains(.multipart) { return true }
+            }
+        }
+        return false
+    }
+
+    private func next(_ messages: inout NetlinkMessages) throws(SystemError) -> NetlinkMessage? {
+        do throws(NetlinkError) { return try messages.next() } catch { throw .malformed }
+    }
+
+    private func parse(_ message: NetlinkMessage) throws(SystemError) -> RouteNetlink {
+        do throws(NetlinkError) { return try RouteNetlink(message) } catch { throw .malformed }
+    }
+}
+
+extension SystemError {
+    /// The kernel's answer makes no sense.
+    fileprivate static var malformed: SystemError { SystemError(Self.badMessage, "netlink") }
+}

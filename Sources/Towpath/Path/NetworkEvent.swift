@@ -1,0 +1,145 @@
+internal import TowpathWire
+
+/// One change that a ``PathMonitor`` heard of, before it is clear whether the path is another.
+public struct NetworkEvent: Sendable, CustomStringConvertible {
+    /// What changed.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// An interface.
+        case link
+        /// An address of an interface.
+        case address
+        /// A route, or a nexthop object.
+        case route
+        /// A routing rule.
+        case rule
+        /// The name servers.
+        case dns
+        /// Events were lost, or not taken in time; what is published since then is right again.
+        case gap
+    }
+
+    /// What changed.
+    public let kind: Kind
+    /// The interface's name; nil where there is none.
+    public let interface: String?
+    /// The interface's number; 0 where there is none.
+    public let index: UInt32
+    /// How it was, and how it is: `state`, `carrier`, `mtu`, `name`, `kind` of a link; `address`,
+    /// `flags` of an address; `destination`, `gateway`, `metric`, `table` of a route.
+    public let old: [String: String]
+    /// See ``old``.
+    public let new: [String: String]
+    /// What the kernel said, such as `NEWLINK w0 carrier 1->0`.
+    public let cause: String
+
+    /// One line, for people.
+    public var description: String { "\(kind.rawValue) \(cause)" }
+
+    init(_ kind: Kind, cause: String) {
+        self.kind = kind
+        interface = nil
+        index = 0
+        old = [:]
+        new = [:]
+        self.cause = cause
+    }
+
+    private init(
+        _ kind: Kind, _ name: String, _ interface: (name: String, index: UInt32)?,
+        _ old: [String: String], _ new: [String: String]
+    ) {
+        self.kind = kind
+        self.interface = interface?.name
+        index = interface?.index ?? 0
+        self.old = old
+        self.new = new
+        let changes = Set(old.keys).union(new.keys).sorted().compactMap { key -> String? in
+            guard old[key] != new[key] else { return nil }
+            switch (old[key], new[key]) {
+            case (let before?, let after?): return "\(key) \(before)->\(after)"
+            case (nil, let after?): return "\(key) \(after)"
+            case (let before?, nil): return "\(key) \(before)"
+            case (nil, nil): return nil
+            }
+        }
+        let words = [name, interface?.name].compactMap(\.self) + changes
+        cause = words.joined(separator: " ")
+    }
+
+    /// What an announcement that changed something says.
+    static func events(
+        _ announcement: RouteNetlink, _ change: NetworkTable.Change, _ table: NetworkTable
+    ) -> [NetworkEvent] {
+        switch change {
+        case .link(let old, let new):
+            guard let link = new ?? old else { return [] }
+            return [
+                NetworkEvent(
+                    .link, new == nil ? "DELLINK" : "NEWLINK", (link.name, link.index),
+                    old?.details ?? [:], new?.details ?? [:])
+            ]
+        case .address(let old, let new):
+            guard let address = new ?? old else { return [] }
+            let name = table.link(address.index)?.name ?? "\(address.index)"
+            return [
+                NetworkEvent(
+                    .address, new == nil ? "DELADDR" : "NEWADDR", (name, address.index),
+                    old?.details ?? [:], new?.details ?? [:])
+            ]
+        case .routes:
+            return [event(announcement, table)]
+        }
+    }
+
+    private static func event(_ announcement: RouteNetlink, _ table: NetworkTable) -> NetworkEvent {
+        switch announcement {
+        case .newRoute(let route, let replaces):
+            return NetworkEvent(
+                .route, replaces ? "REPLACEROUTE" : "NEWROUTE", interface(route, table), [:],
+                route.details)
+        case .removedRoute(let route):
+            return NetworkEvent(.route, "DELROUTE", interface(route, table), route.details, [:])
+        case .rule: return NetworkEvent(.rule, cause: "a rule came or went")
+        default: return NetworkEvent(.route, cause: "a nexthop object came or went")
+        }
+    }
+
+    private static func interface(
+        _ route: RouteMessage, _ table: NetworkTable
+    ) -> (name: String, index: UInt32)? {
+        route.hops.first?.interface.map { (table.link($0)?.name ?? "\($0)", $0) }
+    }
+}
+
+extension LinkMessage {
+    fileprivate var details: [String: String] {
+        var details = [
+            "name": name, "mtu": "\(mtu)", "state": flags.contains(.up) ? "up" : "down",
+        ]
+        if let operationalState { details["operational"] = "\(operationalState)" }
+        if let hasCarrier { details["carrier"] = hasCarrier ? "1" : "0" }
+        if let carrierDownCount { details["down-count"] = "\(carrierDownCount)" }
+        if let kind { details["kind"] = kind }
+        return details
+    }
+}
+
+extension AddressMessage {
+    fileprivate var details: [String: String] {
+        var words: [String] = []
+        if flags.contains(.tentative) { words.append("tentative") }
+        if flags.contains(.duplicate) { words.append("duplicate") }
+        if flags.contains(.deprecated) { words.append("deprecated") }
+        let text = address.map { "\($0)/\(prefixLength)" } ?? ""
+        return ["address": text, "flags": words.isEmpty ? "usable" : words.joined(separator: ",")]
+    }
+}
+
+extension RouteMessage {
+    fileprivate var details: [String: String] {
+        var details = ["metric": "\(priority)", "table": "\(table)"]
+        details["destination"] = destination.map { "\($0)/\(destinationLength)" } ?? "default"
+        if let gateway = hops.first?.gateway { details["gateway"] = "\(gateway)" }
+        return details
+    }
+}

@@ -1,0 +1,123 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// One question to a ``NetworkObserver``, and the answer as it changes.
+final class PathView: Sendable {
+    struct Question: Sendable {
+        var requirement = PathRequirement()
+        var endpoint: Endpoint?
+    }
+
+    private struct State {
+        var path: Path?
+        /// Which evaluation it is of: several threads may evaluate, and the last begun counts.
+        var number: UInt64 = 0
+        /// The addresses of a host that was given by name; nil until they are known.
+        var resolved: [IPAddress]?
+        var observers: [Int: @Sendable (Path) -> Void] = [:]
+        var count = 0
+        /// The newest path that observers have not heard yet, and whether somebody tells them now.
+        var pending: Path?
+        var isTelling = false
+    }
+
+    let question: Question
+    let observer: NetworkObserver
+    private let state = Locked(State())
+
+    init(_ question: Question, of observer: NetworkObserver) {
+        self.question = question
+        self.observer = observer
+        observer.add(self)
+        resolve()
+    }
+
+    func close() { observer.remove(self) }
+
+    /// The path now: evaluated on the calling thread if it never was.
+    var path: Path {
+        if let path = state.withLock({ $0.path }) { return path }
+        observer.evaluate(self)
+        return state.withLock { $0.path } ?? Path()
+    }
+
+    /// Calls with the path now and each later one; the newest, if several came while it was called.
+    func observe(_ observer: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void {
+        let path = path
+        let number = state.withLock { state in
+            state.count += 1
+            state.observers[state.count] = observer
+            return state.count
+        }
+        observer(path)
+        return { [weak self] in self?.removeObserver(number) }
+    }
+
+    private func removeObserver(_ number: Int) {
+        let observer = state.withLock { $0.observers.removeValue(forKey: number) }
+        withExtendedLifetime(observer) {}
+    }
+
+    /// True if it is another path than before.
+    @discardableResult
+    func publish(_ path: Path, _ number: UInt64) -> Bool {
+        let (isNew, tells) = state.withLock { state -> (Bool, Bool) in
+            guard number >= state.number else { return (false, false) }
+            state.number = number
+            guard path != state.path else { return (false, false) }
+            state.path = path
+            state.pending = path
+            defer { state.isTelling = true }
+            return (true, !state.isTelling)
+        }
+        if tells { tell() }
+        return isNew
+    }
+
+    private func tell() {
+        while true {
+            let next = state.withLock { state -> (Path, [@Sendable (Path) -> Void])? in
+                guard let path = state.pending.take() else {
+                    state.isTelling = false
+                    return nil
+                }
+                return (path, Array(state.observers.values))
+            }
+            guard let (path, observers) = next else { return }
+            for observer in observers { observer(path) }
+        }
+    }
+
+    // MARK: The destination
+
+    /// Nil where the path to everywhere is asked for.
+    var destinations: [IPAddress]? {
+        switch question.endpoint?.host {
+        case .ipv4(let address)?: [.v4(address)]
+        case .ipv6(let address)?: [IPAddress.v6(address).normalized]
+        // Until the name is known, the way to everywhere stands for it.
+        case .name?: state.withLock { $0.resolved }
+        case nil: nil
+        }
+    }
+
+    var port: UInt16? { question.endpoint?.port }
+
+    /// Looks a host name up, again after the network changed.
+    func resolve() {
+        guard case .name(let name)? = question.endpoint?.host else { return }
+        for family in [SocketAddress.Family.ipv6, .ipv4] {
+            Resolver.shared.lookUp(name, family) { [weak self] answer in
+                guard let self, case .success(let found) = answer else { return }
+                let addresses = found.compactMap(\.ipAddress)
+                state.withLock { state in
+                    let others = (state.resolved ?? []).filter {
+                        ($0.family == .ipv6) != (family == .ipv6)
+                    }
+                    state.resolved = others + addresses
+                }
+                observer.evaluate(self)
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+/// The name servers of resolv.conf(5).
+package struct ResolverConfiguration: Equatable, Sendable {
+    /// The stub of systemd-resolved, which has a file of its own for the real ones.
+    private static let stub = IPAddress.v4(IPv4Address(127, 0, 0, 53))
+
+    package let nameServers: [IPAddress]
+
+    package init(parsing text: String) {
+        nameServers = text.split(whereSeparator: \.isNewline).compactMap { line in
+            let words = line.split { $0 == " " || $0 == "\t" }
+            guard words.count > 1, words[0] == "nameserver" else { return nil }
+            return try? IPAddress(parsing: words[1])
+        }
+    }
+
+    package var isStub: Bool { nameServers == [Self.stub] }
+}
