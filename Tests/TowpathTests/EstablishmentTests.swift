@@ -93,7 +93,8 @@ struct EstablishmentTests {
 
     @Test("a zone that is no interface's is told, in the attempt too")
     func wrongZone() async throws {
-        let connection = Connection(to: "[fe80::1%nosuch0]:80") { TCP() }
+        let parameters = Parameters().waitsForConnectivity(false)
+        let connection = Connection(to: "[fe80::1%nosuch0]:80", parameters: parameters) { TCP() }
         let error = try await datagramError { try await connection.start() }
         #expect(error.code == .unreachable)
         #expect(error.message.contains("zone"))

@@ -102,7 +102,8 @@ struct OptionsPathTests {
             _ = try await Listener(on: .loopback(), parameters: parameters) { TCP() }
         }
         let connecting = try await #require(throws: NetworkError.self) {
-            try await Connection(to: .loopback(9), parameters: parameters) { TCP() }.start()
+            let hasty = parameters.waitsForConnectivity(false)
+            try await Connection(to: .loopback(9), parameters: hasty) { TCP() }.start()
         }
         for error in [listening, connecting] {
             #expect(error.code == .optionFailed)

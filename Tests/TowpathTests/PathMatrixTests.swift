@@ -136,7 +136,7 @@ struct PathMatrixTests {
         let onLink = try await bench.satisfied(via: "w0")
         #expect(onLink.gateways.isEmpty)
         try await bench.ip("route del default dev w0")
-        try await bench.ip("route add default via inet6 fe80::1 dev w0")
+        try await bench.ip("-4 route add default via inet6 fe80::1 dev w0")
         let path = try await bench.path("by way of IPv6") { !$0.gateways.isEmpty }
         #expect(path.gateways.map(\.description) == ["fe80::1%w0"])
     }

@@ -61,10 +61,10 @@ extension ConnectionCore {
         while true {
             var establishment = Establishment(plan: plan, loop: loop, start: start)
             do throws(NetworkError) {
-                let socket = try await establishment.run(try path.chosen())
+                let socket = try await establishment.run(try await path.chosen())
                 return wake(adopt(socket, establishment.report))
             } catch {
-                guard let lack = path.lack(after: error) else {
+                guard let lack = await path.lack(after: error) else {
                     return wake(fail(error, establishment.report))
                 }
                 wake(beginWaiting(lack))

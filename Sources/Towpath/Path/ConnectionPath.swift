@@ -11,9 +11,9 @@ final class ConnectionPath {
     deinit { view?.close() }
 
     /// The plan with the interface that its requirements choose; throws if there is none.
-    func chosen() throws(NetworkError) -> ConnectionPlan {
+    func chosen() async throws(NetworkError) -> ConnectionPlan {
         guard plan.parameters.choosesInterface, !plan.isUnix else { return plan }
-        let path = try open().path
+        let path = try await open().path
         guard path.status == .satisfied, let interface = path.interfaces.first else {
             throw lack(of: path)
         }
@@ -21,12 +21,12 @@ final class ConnectionPath {
     }
 
     /// What is missing, if an opening failed for want of a path; nil if there is one.
-    func lack(after error: NetworkError) -> NetworkError? {
+    func lack(after error: NetworkError) async -> NetworkError? {
         guard plan.parameters.waitsForConnectivity, !plan.isUnix,
             error.code == .unreachable || error.code == .resolverUnavailable
                 || error.isMissingInterface
         else { return nil }
-        guard let path = try? open().path else { return nil }
+        guard let path = try? await open().path else { return nil }
         let isEnough =
             path.status == .satisfied
             && (path.supportsDNS || error.code != .resolverUnavailable)
@@ -41,7 +41,7 @@ final class ConnectionPath {
 
     /// Waits for a path; false at the deadline or when the task is cancelled.
     func wait(on loop: EventLoop, until deadline: UInt64, forNames needsNames: Bool) async -> Bool {
-        guard let view = try? open() else { return false }
+        guard let view = try? await open().view else { return false }
         let waiter = Waiter()
         let end = view.observe { path in
             if path.status == .satisfied, path.supportsDNS || !needsNames { waiter.finish(.ready) }
@@ -50,16 +50,36 @@ final class ConnectionPath {
         return await waiter.wait(on: loop, until: deadline) == .ready
     }
 
-    private func open() throws(NetworkError) -> PathView {
-        if let view { return view }
+    /// On the pool: the kernel may let it wait.
+    private func open() async throws(NetworkError) -> (view: PathView, path: Path) {
+        let (view, question) = (view, question)
+        let result: Result<(view: PathView, path: Path), NetworkError>
+        do throws(SystemError) {
+            result = try await BlockingPool.shared.run {
+                Result { () throws(NetworkError) in
+                    if let view {
+                        view.evaluate()
+                        return (view, view.path)
+                    }
+                    let new = PathView(question, of: try .shared(NetworkObserver.Options()))
+                    return (new, new.path)
+                }
+            }
+        } catch {
+            throw NetworkError(error, .connect, "no path monitor")
+        }
+        let opened = try result.get()
+        self.view = opened.view
+        return opened
+    }
+
+    private var question: PathView.Question {
         var question = PathView.Question(requirement: plan.parameters.pathRequirement)
         // For a name the way to everywhere stands: it cannot be looked up without one.
         if case .success(let endpoint) = plan.endpoint, endpoint.isAddress {
             question.endpoint = endpoint
         }
-        let new = PathView(question, of: try .shared(NetworkObserver.Options()))
-        view = new
-        return new
+        return question
     }
 }
 

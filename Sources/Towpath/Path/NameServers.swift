@@ -53,7 +53,11 @@ final class NameServers: EventHandler {
             guard let changed = state.inotify.changedNames() else { return true }
             return !changed.isDisjoint(with: state.names)
         }
-        if matters, refresh() { state.withLock { $0.onChange }?() }
+        guard matters else { return }
+        // On the pool, which may wait for a disk.
+        try? BlockingPool.shared.submit { [self] in
+            if refresh() { state.withLock { $0.onChange }?() }
+        }
     }
 
     func deadlineReached(_ tag: UInt8) {}

@@ -30,12 +30,10 @@ struct NetworkLists: Sendable {
             // One after the other: the kernel refuses two at a time.
             for message in try list(client, NetlinkRequest.links) { _ = table.apply(message) }
             for message in try list(client, NetlinkRequest.addresses) { _ = table.apply(message) }
-            for family in [AddressFamily.ipv4, .ipv6] {
-                ruleTables[family] = try ruleTables(client, family)
-            }
             if !isDoubtful { break }
         }
-        _ = try defaults(from: client)
+        readRules(from: client)
+        _ = defaults(from: client)
     }
 
     private mutating func list(
@@ -46,9 +44,15 @@ struct NetworkLists: Sendable {
         return list.messages
     }
 
-    mutating func ruleTables(
+    mutating func readRules(from client: NetlinkClient) {
+        for family in [AddressFamily.ipv4, .ipv6] {
+            ruleTables[family] = Self.ruleTables(client, family)
+        }
+    }
+
+    private static func ruleTables(
         _ client: NetlinkClient, _ family: AddressFamily
-    ) throws(SystemError) -> [UInt32] {
+    ) -> [UInt32] {
         var tables = [RouteMessage.tableMain]
         // A kernel without policy routing has no rules.
         guard
@@ -63,7 +67,7 @@ struct NetworkLists: Sendable {
     }
 
     /// The routes to everywhere, or to half of it.
-    mutating func defaults(from client: NetlinkClient) throws(SystemError) -> [RouteMessage] {
+    mutating func defaults(from client: NetlinkClient) -> [RouteMessage] {
         guard !hasManyRoutes else { return [] }
         var defaults: [RouteMessage] = []
         var count = 0

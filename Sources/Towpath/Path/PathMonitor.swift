@@ -53,15 +53,21 @@ public final class PathMonitor: AsyncSequence, Sendable {
         public init() {}
     }
 
-    private let view: Result<PathView, NetworkError>
+    private let configuration: Configuration
+    private let opened = Locked<Result<PathView, NetworkError>?>(nil)
 
-    /// Monitors as configured.
-    ///
-    /// Lists the network before it returns: microseconds on most hosts, tens of milliseconds with a
-    /// thousand interfaces. See ``failure`` for what can go wrong.
-    public init(_ configuration: Configuration) {
-        view = Result { () throws(NetworkError) in
-            PathView(configuration.question, of: try .shared(configuration.options))
+    /// Monitors as configured, from the first use on. See ``failure`` for what can go wrong.
+    public init(_ configuration: Configuration) { self.configuration = configuration }
+
+    /// Opens at the first use, on the calling thread: the others wait.
+    private var view: Result<PathView, NetworkError> {
+        opened.withLock { opened in
+            if let opened { return opened }
+            let new = Result { () throws(NetworkError) in
+                PathView(configuration.question, of: try .shared(configuration.options))
+            }
+            opened = new
+            return new
         }
     }
 
@@ -82,15 +88,20 @@ public final class PathMonitor: AsyncSequence, Sendable {
         self.init(configuration)
     }
 
-    deinit { try? view.get().close() }
+    deinit { try? opened.withLock { $0 }?.get().close() }
 
     /// Why it cannot monitor: the namespace does not exist or may not be entered, or the process has no
-    /// descriptors left. The path is unsatisfied then, and no other follows.
+    /// descriptors left. The path is unsatisfied then, and no other follows. Opens the monitor if nothing
+    /// did before, as ``currentPath`` does.
     public var failure: NetworkError? {
         if case .failure(let error) = view { error } else { nil }
     }
 
     /// The path now.
+    ///
+    /// The first use of a monitor lists the network on the calling thread: some 100 µs, tens of
+    /// milliseconds with a thousand interfaces, and longer while somebody makes or deletes many. Iterating
+    /// and waiting do not block so.
     public var currentPath: Path { (try? view.get().path) ?? Path() }
 
     /// The path now, and then each other one. Several tasks may iterate, each for itself; one that is
@@ -110,10 +121,9 @@ public final class PathMonitor: AsyncSequence, Sendable {
     public func waitUntil(
         timeout: Duration? = nil, _ condition: @escaping @Sendable (Path) -> Bool
     ) async throws -> Path {
-        let view = try view.get()
+        let view = try await openedView()
         let waiter = Waiter()
-        let found = Locked<Path?>(nil)
-        let box = FoundPath(found)
+        let box = FoundPath(Locked(nil))
         let end = view.observe { path in
             if condition(path), box.offer(path) { waiter.finish(.ready) }
         }
@@ -126,6 +136,22 @@ public final class PathMonitor: AsyncSequence, Sendable {
         case .timedOut:
             throw NetworkError.timedOut(.setup, "no such path in time; now: \(currentPath)")
         }
+    }
+
+    /// Opens on the pool.
+    private func openedView() async throws -> PathView {
+        let opened: Result<PathView, NetworkError>
+        do throws(SystemError) {
+            opened = try await BlockingPool.shared.run { [self] in
+                view.map { view in
+                    _ = view.path
+                    return view
+                }
+            }
+        } catch {
+            throw NetworkError(error, .setup, "no path monitor")
+        }
+        return try opened.get()
     }
 
     /// The first path that met a condition.
@@ -145,6 +171,50 @@ public final class PathMonitor: AsyncSequence, Sendable {
         }
     }
 
+    private func observe(_ continuation: AsyncStream<Path>.Continuation) {
+        let observation = Observation()
+        continuation.onTermination = { _ in observation.end() }
+        let begin: @Sendable () -> Void = { [self] in
+            guard let view = try? view.get() else {
+                continuation.yield(Path())
+                return continuation.finish()
+            }
+            observation.begin { view.observe { continuation.yield($0) } }
+        }
+        // Without a thread of the pool, on the caller's.
+        if (try? BlockingPool.shared.submit(begin)) == nil { begin() }
+    }
+
+    /// May end before it has begun.
+    private final class Observation: Sendable {
+        private enum State {
+            case notBegun, ended
+            case begun(@Sendable () -> Void)
+        }
+
+        private let state = Locked(State.notBegun)
+
+        func begin(_ observe: () -> @Sendable () -> Void) {
+            if state.withLock({ if case .ended = $0 { true } else { false } }) { return }
+            let end = observe()
+            let isLate = state.withLock { state in
+                guard case .notBegun = state else { return true }
+                state = .begun(end)
+                return false
+            }
+            if isLate { end() }
+        }
+
+        func end() {
+            let end = state.withLock { state -> (@Sendable () -> Void)? in
+                defer { state = .ended }
+                if case .begun(let end) = state { return end }
+                return nil
+            }
+            end?()
+        }
+    }
+
     /// See ``makeAsyncIterator()``.
     public struct Iterator: AsyncIteratorProtocol {
         /// Kept, so that a monitor that nobody else holds goes on.
@@ -154,12 +224,7 @@ public final class PathMonitor: AsyncSequence, Sendable {
         init(_ monitor: PathMonitor) {
             self.monitor = monitor
             let stream = AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-                guard let view = try? monitor.view.get() else {
-                    continuation.yield(Path())
-                    return continuation.finish()
-                }
-                let end = view.observe { continuation.yield($0) }
-                continuation.onTermination = { _ in end() }
+                monitor.observe(continuation)
             }
             paths = stream.makeAsyncIterator()
         }

@@ -34,6 +34,9 @@ final class PathView: Sendable {
 
     func close() { observer.remove(self) }
 
+    /// Evaluates it anew on the calling thread.
+    func evaluate() { observer.evaluate(self) }
+
     /// The path now: evaluated on the calling thread if it never was.
     var path: Path {
         if let path = state.withLock({ $0.path }) { return path }

@@ -1,0 +1,149 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// What the kernel announces, and what is done when some of it was lost.
+extension NetworkObserver {
+    func handle(_ ready: ReadyEvents) {
+        if state.withLock({ $0.isResynchronizing }) { return }
+        drain()
+    }
+
+    func drain() {
+        var events: [NetworkEvent] = []
+        let (isChanged, isLost) = state.withLock { read(&$0, &events) }
+        post(events)
+        if isLost { return resynchronize(because: "the receive buffer was full") }
+        if isChanged { changed() }
+    }
+
+    /// Reads what there is. Reports whether anything may be different, and whether something was lost.
+    func read(
+        _ state: inout State, _ events: inout [NetworkEvent]
+    ) -> (isChanged: Bool, isLost: Bool) {
+        var (isChanged, isLost) = (false, false)
+        while true {
+            switch state.events.receive(into: &state.buffer) {
+            case .done(let count):
+                guard apply(&state, count, &events) else {
+                    isLost = true
+                    continue
+                }
+                isChanged = true
+            case .wouldBlock: return (isChanged, isLost)
+            // ENOBUFS comes in front of what could be kept; that is read, and then all is listed anew.
+            case .failed: isLost = true
+            }
+        }
+    }
+
+    /// Applies one datagram; false if it makes no sense.
+    func apply(
+        _ state: inout State, _ count: Int, _ events: inout [NetworkEvent]
+    ) -> Bool {
+        var messages = NetlinkMessages(state.buffer[..<count])
+        do throws(NetlinkError) {
+            while let message = try messages.next() {
+                let announcement = try RouteNetlink(message)
+                if case .rule = announcement { state.rulesChanged = true }
+                guard let change = state.lists.table.apply(announcement) else { continue }
+                if !state.listeners.isEmpty {
+                    events += NetworkEvent.events(announcement, change, state.lists.table)
+                }
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Something may be different: publishes once it is quiet.
+    func changed() {
+        let now = MonotonicClock.now
+        let quiet = MonotonicClock.nanoseconds(in: options.coalescing)
+        guard quiet > 0 else { return evaluateAll() }
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            let since = state.changedSince ?? now
+            state.changedSince = since
+            if let timer = state.timer { loop.cancel(timer) }
+            let deadline = min(now + quiet, since + 5 * quiet)
+            state.timer = loop.schedule(at: deadline, self, tag: Self.coalesceTag)
+        }
+    }
+
+    func deadlineReached(_ tag: UInt8) {
+        switch tag {
+        case Self.coalesceTag:
+            state.withLock { state in
+                state.timer = nil
+                state.changedSince = nil
+            }
+            evaluateAll()
+        case Self.expiryTag:
+            let isDoubtful = state.withLock { state in
+                state.expiryTimer = nil
+                return state.lists.isDoubtful
+            }
+            if isDoubtful { resynchronize(because: nil) } else { evaluateAll() }
+        default: poll()
+        }
+    }
+
+    func nameServersChanged() {
+        post([NetworkEvent(.dns, cause: "name servers changed")])
+        changed()
+    }
+
+    // MARK: Losses
+
+    /// Lists everything anew, on a thread that may wait.
+    func resynchronize(because loss: String?) {
+        let now = MonotonicClock.now
+        let pause = state.withLock { state -> UInt64? in
+            guard !state.isResynchronizing, !state.isClosed else { return nil }
+            state.isResynchronizing = true
+            // Twice as long each time while a storm goes on: 100 ms to 10 s.
+            let isStorm = now - state.lastResync < 2 * max(state.resyncPause, 100_000_000)
+            state.resyncPause =
+                isStorm ? min(max(state.resyncPause * 2, 100_000_000), 10_000_000_000) : 0
+            return state.resyncPause
+        }
+        guard let pause, let client else { return }
+        do throws(SystemError) {
+            try BlockingPool.shared.submit { [self] in
+                if pause > 0 { BlockingPause.milliseconds(Int32(pause / 1_000_000)) }
+                adopt(try? NetworkLists(from: client, mayPause: true), because: loss)
+            }
+        } catch {
+            state.withLock { $0.isResynchronizing = false }
+        }
+    }
+
+    func adopt(_ lists: NetworkLists?, because loss: String?) {
+        var changes = 0
+        state.withLock { state in
+            state.isResynchronizing = false
+            state.lastResync = MonotonicClock.now
+            guard let lists else { return }
+            changes = state.lists.table.differences(from: lists.table)
+            state.lists = lists
+        }
+        if let loss {
+            post([
+                NetworkEvent(.gap, cause: "\(loss); resynchronised: \(changes) changes")
+            ])
+        }
+        // What came meanwhile still lies in the socket, and no edge tells of it again.
+        drain()
+        evaluateAll()
+    }
+}
+
+extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
+    fileprivate borrowing func receive(into buffer: inout [UInt8]) -> Transfer {
+        switch self {
+        case .some(let socket): socket.receiveNetlink(into: &buffer)
+        case .none: .wouldBlock
+        }
+    }
+}

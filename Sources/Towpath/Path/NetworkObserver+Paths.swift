@@ -1,0 +1,132 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// From what is known to the paths of the views.
+extension NetworkObserver {
+    /// Evaluates on the pool; at once again, if it is asked for while that goes on.
+    func evaluateAll() {
+        let begins = state.withLock { state in
+            state.needsEvaluation = true
+            defer { state.isEvaluating = true }
+            return !state.isEvaluating && !state.isClosed
+        }
+        guard begins else { return }
+        do throws(SystemError) {
+            try BlockingPool.shared.submit { [self] in
+                while takeEvaluation() {
+                    let views = state.withLock { $0.views.values.compactMap(\.view) }
+                    guard !views.isEmpty else { continue }
+                    let snapshot = snapshot()
+                    for view in views { evaluate(view, snapshot) }
+                }
+            }
+        } catch {
+            state.withLock { $0.isEvaluating = false }
+        }
+    }
+
+    func takeEvaluation() -> Bool {
+        state.withLock { state in
+            state.isEvaluating = state.needsEvaluation
+            defer { state.needsEvaluation = false }
+            return state.needsEvaluation
+        }
+    }
+
+    /// Evaluates one view on the calling thread, which may have to wait for the kernel.
+    func evaluate(_ view: PathView) { evaluate(view, snapshot()) }
+
+    func evaluate(_ view: PathView, _ snapshot: Snapshot) {
+        let evaluator = PathEvaluator(
+            table: snapshot.lists.table, requirement: view.question.requirement,
+            defaults: snapshot.defaults, nameServers: nameServers.list, types: snapshot.types,
+            ask: { [client] query in client?.ask(query) ?? InterfacePoll.ask(query) })
+        var path = evaluator.path(to: view.destinations, port: view.port)
+        path.isPolled = client == nil
+        if case .hostPort? = view.question.endpoint, path.remoteEndpoint == nil {
+            path.remoteEndpoint = view.question.endpoint
+        }
+        let isNew = view.publish(path, snapshot.number)
+        if isNew, path.status == .satisfied { view.resolve() }
+    }
+
+    /// What is known at one moment.
+    struct Snapshot {
+        var number: UInt64 = 0
+        var lists: NetworkLists
+        var defaults: [RouteMessage] = []
+        var types: [UInt32: InterfaceType] = [:]
+    }
+
+    /// Asks for the routes, and for the rules if they changed, without the lock.
+    func snapshot() -> Snapshot {
+        let (lists, rulesChanged, known, number) = state.withLock { state in
+            state.evaluationCount += 1
+            defer { state.rulesChanged = false }
+            return (state.lists, state.rulesChanged, state.types, state.evaluationCount)
+        }
+        var snapshot = Snapshot(number: number, lists: lists)
+        if let client {
+            if rulesChanged { snapshot.lists.readRules(from: client) }
+            snapshot.defaults = snapshot.lists.defaults(from: client)
+        }
+        let types = options.namespace == nil ? Self.types(lists.table, known) : [:]
+        snapshot.types = types.compactMapValues(\.type)
+        let (rules, hasManyRoutes) = (snapshot.lists.ruleTables, snapshot.lists.hasManyRoutes)
+        state.withLock { state in
+            state.types = types
+            state.lists.hasManyRoutes = hasManyRoutes
+            if rulesChanged { state.lists.ruleTables = rules }
+            scheduleExpiry(&state, snapshot.defaults)
+        }
+        return snapshot
+    }
+
+    /// From sysfs, for interfaces that are new or renamed.
+    static func types(
+        _ table: NetworkTable, _ known: [UInt32: (name: String, type: InterfaceType?)]
+    ) -> [UInt32: (name: String, type: InterfaceType?)] {
+        var types: [UInt32: (name: String, type: InterfaceType?)] = [:]
+        for (index, link) in table.links {
+            let name = link.message.name
+            if let old = known[index], old.name == name {
+                types[index] = old
+            } else {
+                types[index] = (name, Sysfs.type(of: name))
+            }
+        }
+        return types
+    }
+
+    /// A route that a router announced ends without a word; the kernel tells up to 30 s later.
+    func scheduleExpiry(_ state: inout State, _ defaults: [RouteMessage]) {
+        if let timer = state.expiryTimer.take() { loop.cancel(timer) }
+        guard !state.isClosed, state.token != nil else { return }
+        let seconds = defaults.compactMap(\.expires).min()
+        guard seconds != nil || state.lists.isDoubtful else { return }
+        let delay = UInt64(min(seconds ?? 1, state.lists.isDoubtful ? 1 : .max)) + 1
+        state.expiryTimer = loop.schedule(
+            at: MonotonicClock.now + delay * 1_000_000_000, self, tag: Self.expiryTag)
+    }
+
+    // MARK: Without netlink
+
+    func schedulePoll() {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.timer = loop.schedule(
+                at: MonotonicClock.now + Self.pollInterval, self, tag: Self.pollTag)
+        }
+    }
+
+    func poll() {
+        let table = InterfacePoll.table()
+        let isChanged = state.withLock { state in
+            defer { state.lists.table = table }
+            return !state.lists.table.isSame(as: table)
+        }
+        if isChanged { post([NetworkEvent(.gap, cause: "polled: the interfaces are others")]) }
+        evaluateAll()
+        schedulePoll()
+    }
+}
