@@ -6,20 +6,21 @@ struct AnswerTests {
     @Test(
         "success, and errors without words",
         arguments: [
-            (Kernel.acknowledged, Int32(0)), (Kernel.noRoute4, 101), (Kernel.noRoute6, 101),
-            (Kernel.unreachable4, 113), (Kernel.blackhole4, 22), (Kernel.prohibit4, 13),
-            (Kernel.entryNone4, 113), (Kernel.noSuchLink, 19),
+            ("acknowledged", Int32(0)), ("noRoute4", 101), ("noRoute6", 101),
+            ("unreachable4", 113), ("blackhole4", 22), ("prohibit4", 13), ("entryNone4", 113),
+            ("noSuchLink", 19),
         ])
-    func errors(bytes: [UInt8], errno: Int32) throws {
-        #expect(try content(of: bytes) == .acknowledgement(errno: errno, message: nil))
+    func errors(name: String, errno: Int32) throws {
+        #expect(try content(of: Kernel.named(name)) == .acknowledgement(errno: errno, message: nil))
     }
 
     @Test(
         "the kernel's words stand behind the request, whole or capped",
-        arguments: [Kernel.refusedFlag, Kernel.refusedFlagCapped])
-    func words(bytes: [UInt8]) throws {
+        arguments: ["refusedFlag", "refusedFlagCapped"])
+    func words(name: String) throws {
         let words = "ipv6: Invalid flags for get route request"
-        #expect(try content(of: bytes) == .acknowledgement(errno: 22, message: words))
+        let answer = try content(of: Kernel.named(name))
+        #expect(answer == .acknowledgement(errno: 22, message: words))
     }
 
     @Test("capped and whole differ in the flag and the length")

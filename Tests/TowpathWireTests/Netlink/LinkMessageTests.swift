@@ -122,13 +122,13 @@ struct LinkMessageTests {
     @Test(
         "BR-076: only a carrier with the state up or unknown is usable",
         arguments: [
-            (Kernel.withoutCarrier, "w1", 2, false), (Kernel.switchedOff, "w0", 2, false),
-            (Kernel.emptyBridge, "br0", 0, true), (Kernel.tunOpened, "tun9", 6, true),
-            (Kernel.tunClosed, "tun9", 2, false), (Kernel.macvlanLowerDown, "mv0", 3, false),
-            (Kernel.dormant, "w1", 5, false), (Kernel.testing, "w1", 4, false),
-        ] as [([UInt8], String, UInt8, Bool)])
-    func states(bytes: [UInt8], name: String, state: UInt8, isUsable: Bool) throws {
-        guard case .newLink(let link) = try content(of: bytes) else {
+            ("withoutCarrier", "w1", 2, false), ("switchedOff", "w0", 2, false),
+            ("emptyBridge", "br0", 0, true), ("tunOpened", "tun9", 6, true),
+            ("tunClosed", "tun9", 2, false), ("macvlanLowerDown", "mv0", 3, false),
+            ("dormant", "w1", 5, false), ("testing", "w1", 4, false),
+        ] as [(String, String, UInt8, Bool)])
+    func states(fixture: String, name: String, state: UInt8, isUsable: Bool) throws {
+        guard case .newLink(let link) = try content(of: Kernel.named(fixture)) else {
             Issue.record("no link")
             return
         }

@@ -17,8 +17,7 @@ struct MalformedTests {
 
     @Test("every fixture is read, and none is empty", arguments: Kernel.all.map(\.name))
     func fixtures(name: String) throws {
-        let bytes = try #require(Kernel.all.first { $0.name == name }?.bytes)
-        let found = try contents(of: bytes)
+        let found = try contents(of: Kernel.named(name))
         #expect(!found.isEmpty)
         #expect(!found.contains { if case .other = $0 { true } else { false } })
     }
@@ -27,7 +26,7 @@ struct MalformedTests {
         "a datagram that is cut in the middle of a message is refused, at its end it is read",
         arguments: Kernel.all.map(\.name))
     func cut(name: String) throws {
-        let bytes = try #require(Kernel.all.first { $0.name == name }?.bytes)
+        let bytes = Kernel.named(name)
         var ends: Set<Int> = []
         for message in try messages(in: bytes) {
             ends.insert((ends.max() ?? 0) + 16 + message.payload.count)
@@ -44,7 +43,7 @@ struct MalformedTests {
         "a message whose length says that it ends earlier is read or refused",
         arguments: Kernel.all.map(\.name))
     func shortened(name: String) throws {
-        let bytes = try #require(Kernel.all.first { $0.name == name }?.bytes)
+        let bytes = Kernel.named(name)
         var start = 0
         for message in try messages(in: bytes) {
             let length = 16 + message.payload.count
@@ -58,7 +57,7 @@ struct MalformedTests {
 
     @Test("random changes of bytes do not trap", arguments: Kernel.all.map(\.name))
     func flipped(name: String) throws {
-        let bytes = try #require(Kernel.all.first { $0.name == name }?.bytes)
+        let bytes = Kernel.named(name)
         var random = SplitMix64(seed: 29)
         for _ in 0..<100 {
             var changed = bytes

@@ -39,4 +39,8 @@ enum Kernel {
         ("refusedFlagCapped", refusedFlagCapped), ("acknowledged", acknowledged),
         ("noSuchLink", noSuchLink), ("missingTable", missingTable),
     ]
+
+    static func named(_ name: String) -> [UInt8] {
+        all.first { $0.name == name }?.bytes ?? []
+    }
 }
