@@ -77,7 +77,7 @@ package struct RuleMessage: Equatable, Sendable {
     private static let toTable: UInt8 = 1
 
     package var family: AddressFamily?
-    /// Nil for a rule that refuses or jumps.
+    /// Nil for a rule that refuses or jumps, or that takes the table of a device (VRF).
     package var table: UInt32?
 
     package init(parsing payload: ArraySlice<UInt8>) throws(NetlinkError) {
@@ -92,6 +92,6 @@ package struct RuleMessage: Equatable, Sendable {
             // FRA_TABLE.
             if attribute.type == 15 { table = try attribute.uint32() }
         }
-        self.table = payload[start + 7] == Self.toTable ? table : nil
+        self.table = payload[start + 7] == Self.toTable && table != 0 ? table : nil
     }
 }
