@@ -21,7 +21,9 @@ package enum RouteNetlink: Equatable, Sendable {
     package init(_ message: NetlinkMessage) throws(NetlinkError) {
         let payload = message.payload
         switch message.type {
-        case 16: self = .newLink(try LinkMessage(parsing: payload))
+        case 16:
+            let link = try LinkMessage(parsing: payload)
+            self = link.isWirelessEvent ? .other(type: message.type) : .newLink(link)
         case 17: self = .removedLink(try LinkMessage(parsing: payload))
         case 20: self = .newAddress(try AddressMessage(parsing: payload))
         case 21: self = .removedAddress(try AddressMessage(parsing: payload))
