@@ -6,7 +6,8 @@ extension PathEvaluator {
 
     /// The interfaces of default routes, best first; the order of the list decides between equals.
     var preferred: [UInt32] {
-        defaults.enumerated()
+        // IPv6 gives what is unreachable the loopback as its way.
+        defaults.filter { $0.kind == .unicast }.enumerated()
             .sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
             .flatMap { $0.element.hops.compactMap(\.interface) }
     }
