@@ -26,6 +26,7 @@ package struct PathEvaluator {
         var gateways: [IPAddress] = []
         var isDegraded = false
         var isTunnelDown = false
+        var destination: IPAddress?
     }
 
     package let table: NetworkTable
@@ -71,7 +72,7 @@ package struct PathEvaluator {
         path.supportsDNS = nameServers.contains { server in
             usable(outcome(to: server, interface: nil).verdict) != nil
         }
-        if let destinations { addEndpoints(&path, destinations, port) }
+        if destinations != nil { addEndpoints(&path, [six, four], port) }
         return path
     }
 
@@ -90,11 +91,11 @@ package struct PathEvaluator {
         if case .dormant = nearest { path.status = .requiresConnection }
     }
 
-    private func addEndpoints(_ path: inout Path, _ destinations: [IPAddress], _ port: UInt16?) {
-        for (family, verdict) in [(AddressFamily.ipv6, path.ipv6), (.ipv4, path.ipv4)] {
-            guard let source = usable(verdict),
-                let remote = destinations.first(where: { $0.family == family })
-            else { continue }
+    private func addEndpoints(_ path: inout Path, _ outcomes: [Outcome], _ port: UInt16?) {
+        for outcome in outcomes {
+            guard let source = usable(outcome.verdict), let remote = outcome.destination else {
+                continue
+            }
             path.localEndpoint = .hostPort(host: Host(source), port: 0)
             path.remoteEndpoint = .hostPort(host: Host(remote), port: port ?? 0)
             return
@@ -110,7 +111,11 @@ package struct PathEvaluator {
     private func outcome(_ family: AddressFamily, _ destinations: [IPAddress]?) -> Outcome {
         if let only = requirement.family, only != family { return Outcome() }
         let targets = destinations?.filter { $0.family == family } ?? Self.probes[family] ?? []
-        var outcomes = targets.map(outcome(to:))
+        var outcomes = targets.map { target in
+            var outcome = outcome(to: target)
+            outcome.destination = target
+            return outcome
+        }
         if destinations == nil, outcomes.allSatisfy({ $0.verdict == .unusable(.noRoute) }) {
             // A switched-off or unplugged interface took its route along, or never had one.
             outcomes = [Outcome(verdict: .unusable(withoutRoute))]
