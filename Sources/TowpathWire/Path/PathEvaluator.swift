@@ -200,10 +200,17 @@ package struct PathEvaluator {
             hop.gateway.map { zoned($0, hop.interface) }
         }
         outcome.verdict = verdict(
-            source: way.preferredSource ?? match.preferredSource, hop.interface ?? 0,
+            source: source(way, match, destination), hop.interface ?? 0,
             destination.family)
         if !outcome.verdict.isUsable { (outcome.interfaces, outcome.gateways) = ([], []) }
         return outcome
+    }
+
+    /// The address that packets leave from. IPv4 does not repeat the one that it was asked about.
+    private func source(
+        _ way: RouteMessage, _ match: RouteMessage, _ destination: IPAddress
+    ) -> IPAddress? {
+        query(destination).source ?? way.preferredSource ?? match.preferredSource
     }
 
     /// To an address of this host.
