@@ -194,14 +194,20 @@ package struct PathEvaluator {
         let hops = match.hops.filter { interface == nil || $0.interface == interface }
         let live = hops.filter { $0.interface.flatMap { table.link($0) }?.isUsable ?? false }
         outcome.isDegraded = !live.isEmpty && live.count < hops.count
-        guard let hop = live.first else { return broken(hops, outcome) }
-        outcome.interfaces = live.compactMap(\.interface)
-        outcome.gateways = live.compactMap { hop in
+        let taken = way.hops.first?.interface
+        guard let hop = live.first(where: { $0.interface == taken }) ?? live.first else {
+            return broken(hops, outcome)
+        }
+        let sorted = [hop] + live.filter { $0 != hop }
+        outcome.interfaces = sorted.compactMap(\.interface)
+        outcome.gateways = sorted.compactMap { hop in
             hop.gateway.map { zoned($0, hop.interface) }
         }
-        outcome.verdict = verdict(
-            source: source(way, match, destination), hop.interface ?? 0,
-            destination.family)
+        // The source that was answered is that of the way taken, which may be a broken one.
+        let source =
+            hop.interface == taken
+            ? source(way, match, destination) : ownSource(of: hop.interface ?? 0, destination)
+        outcome.verdict = verdict(source: source, hop.interface ?? 0, destination.family)
         if !outcome.verdict.isUsable { (outcome.interfaces, outcome.gateways) = ([], []) }
         return outcome
     }
@@ -211,6 +217,12 @@ package struct PathEvaluator {
         _ way: RouteMessage, _ match: RouteMessage, _ destination: IPAddress
     ) -> IPAddress? {
         query(destination).source ?? way.preferredSource ?? match.preferredSource
+    }
+
+    private func ownSource(of index: UInt32, _ destination: IPAddress) -> IPAddress? {
+        table.addresses(of: index)
+            .first { $0.address?.family == destination.family && $0.isUsable && $0.isGlobal }?
+            .address
     }
 
     /// To an address of this host.
