@@ -40,7 +40,8 @@ extension PathEvaluator {
         if let name = requirement.interface, table.link(named: name) == nil {
             return Outcome(verdict: .unusable(.interfaceMissing(name)))
         }
-        let possible = destination.zone.map { link($0).map { [$0] } ?? [] } ?? candidates
+        let possible = destination.zone.map { link($0).map { [$0] } ?? [] }
+            ?? candidates(for: destination)
         let allowed = possible.filter { requirement.allows($0.name, type(of: $0.index)) }
         let outcomes = allowed.map { outcome(to: destination, interface: $0.index) }
         return outcomes.first { $0.verdict.isUsable }
@@ -63,13 +64,10 @@ extension PathEvaluator {
     }
 
     /// The interface that packets take now, those of default routes, then the others.
-    private var candidates: [LinkMessage] {
-        let first = Self.probes.values.joined().flatMap { probe -> [UInt32] in
-            if case .route(let route) = ask(query(probe)) {
-                route.hops.compactMap(\.interface)
-            } else {
-                []
-            }
+    private func candidates(for destination: IPAddress) -> [LinkMessage] {
+        var first: [UInt32] = []
+        if case .route(let route) = ask(query(destination)) {
+            first = route.hops.compactMap(\.interface)
         }
         let others = table.links.keys.sorted()
         return ordered(first + preferred + others).compactMap { table.link($0) }
