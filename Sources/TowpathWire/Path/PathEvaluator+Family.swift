@@ -8,8 +8,11 @@ extension PathEvaluator {
             outcome.destination = target
             return outcome
         }
-        if destinations == nil, outcomes.allSatisfy({ $0.verdict == .unusable(.noRoute) }) {
-            // A switched-off or unplugged interface took its route along, or never had one.
+        let isWithoutRoute = outcomes.allSatisfy {
+            $0.verdict == .unusable(.noRoute) || $0.verdict == .unusable(.interfaceExcluded)
+        }
+        // A switched-off or unplugged interface took its route along, or never had one.
+        if destinations == nil, isWithoutRoute, let withoutRoute {
             outcomes = [Outcome(verdict: .unusable(withoutRoute))]
         }
         return outcomes.first { $0.verdict.isUsable }
@@ -20,18 +23,18 @@ extension PathEvaluator {
         if case .unusable(let obstacle) = outcome.verdict { obstacle.distance } else { -1 }
     }
 
-    /// The nearest reason for having no route at all.
-    private var withoutRoute: Path.Obstacle {
+    /// The nearest reason for having no route at all; nil if it is just not there.
+    private var withoutRoute: Path.Obstacle? {
         let links = table.links.values.map(\.message)
             .filter { !$0.flags.contains(.loopback) && $0.master == nil }
+            .filter { requirement.allows($0.name, type(of: $0.index)) }
             .sorted { $0.index < $1.index }
-        if links.contains(where: \.isUsable) { return .noRoute }
+        if links.contains(where: \.isUsable) { return nil }
         if let link = links.first(where: \.isDormant) { return .dormant(link.name) }
         if let link = links.first(where: { $0.flags.contains(.up) }) {
             return .noCarrier(link.name)
         }
-        if let link = links.first { return .interfaceDown(link.name) }
-        return .noRoute
+        return links.first.map { .interfaceDown($0.name) }
     }
 
     /// The outcome for one destination, by any interface that is allowed.
@@ -44,9 +47,15 @@ extension PathEvaluator {
             ?? candidates(for: destination)
         let allowed = possible.filter { requirement.allows($0.name, type(of: $0.index)) }
         let outcomes = allowed.map { outcome(to: destination, interface: $0.index) }
-        return outcomes.first { $0.verdict.isUsable }
-            ?? outcomes.min { distance($0) < distance($1) }
-            ?? Outcome(verdict: .unusable(.interfaceExcluded))
+        if let usable = outcomes.first(where: \.verdict.isUsable) { return usable }
+        let nearest = outcomes.min { distance($0) < distance($1) }
+        if let nearest, nearest.verdict != .unusable(.noRoute) { return nearest }
+        // By which interface does it go, if not by these?
+        let other = ask(query(destination, matchesTable: true))
+        guard case .failed(let errno) = other, nearest != nil else {
+            return Outcome(verdict: .unusable(.interfaceExcluded))
+        }
+        return Outcome(verdict: .unusable(Self.obstacle(errno)))
     }
 
     /// The outcome by any interface, or that of the zone.
@@ -86,7 +95,10 @@ extension PathEvaluator {
         // The table's entry first: asked for an interface, the other answer invents a way for IPv4.
         let match: RouteMessage
         switch ask(query(destination, interface: interface, matchesTable: true)) {
-        case .failed(let errno): return Outcome(verdict: .unusable(Self.obstacle(errno)))
+        // Of an interface without a route, IPv4 says the same as of an unreachable one.
+        case .failed(let errno):
+            let isNone = interface != nil && errno == Self.unreachable
+            return Outcome(verdict: .unusable(isNone ? .noRoute : Self.obstacle(errno)))
         case .route(let route): match = route
         }
         guard case .route(let way) = ask(query(destination, interface: interface)) else {
@@ -177,10 +189,13 @@ extension PathEvaluator {
         return .unusable(.noAddress(name))
     }
 
+    /// EHOSTUNREACH.
+    private static let unreachable: Int32 = 113
+
     /// Errors of RTM_GETROUTE, by the kind of the route or rule that answers.
     private static func obstacle(_ errno: Int32) -> Path.Obstacle {
         switch errno {
-        case 113: .unreachable
+        case unreachable: .unreachable
         case 22: .blackhole
         case 13: .prohibited
         default: .noRoute
