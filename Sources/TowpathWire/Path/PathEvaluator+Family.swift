@@ -43,7 +43,8 @@ extension PathEvaluator {
         if let name = requirement.interface, table.link(named: name) == nil {
             return Outcome(verdict: .unusable(.interfaceMissing(name)))
         }
-        let possible = destination.zone.map { link($0).map { [$0] } ?? [] }
+        let possible =
+            destination.zone.map { link($0).map { [$0] } ?? [] }
             ?? candidates(for: destination)
         let allowed = possible.filter { requirement.allows($0.name, type(of: $0.index)) }
         let outcomes = allowed.map { outcome(to: destination, interface: $0.index) }

@@ -67,7 +67,8 @@ struct LinkMessageTests {
         var first = veth(10, "w0", lower: 2)
         first.flags = LinkMessage.Flags(rawValue: 0x11003)
         (first.change, first.operationalState) = (1, .down)
-        #expect(try contents(of: Kernel.up) == [.newLink(first), .newLink(veth(10, "w0", lower: 2))])
+        #expect(
+            try contents(of: Kernel.up) == [.newLink(first), .newLink(veth(10, "w0", lower: 2))])
         #expect(!first.isUsable)
     }
 

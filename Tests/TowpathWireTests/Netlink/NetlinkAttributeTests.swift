@@ -16,7 +16,8 @@ struct NetlinkAttributeTests {
 
     @Test("each has a type and a value, whatever its padding")
     func list() throws {
-        let bytes = Made.attribute(1, [1]) + Made.attribute(2, []) + Made.attribute(3, [1, 2, 3, 4])
+        let bytes =
+            Made.attribute(1, [1]) + Made.attribute(2, []) + Made.attribute(3, [1, 2, 3, 4])
         let found = try attributes(bytes + Made.attribute(4, [1, 2, 3]))
         #expect(found.map(\.type) == [1, 2, 3, 4])
         #expect(found.map { Array($0.value) } == [[1], [], [1, 2, 3, 4], [1, 2, 3]])

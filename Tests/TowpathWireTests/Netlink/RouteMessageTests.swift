@@ -140,7 +140,8 @@ struct RouteMessageTests {
             $0.flags = cloned
         }
         #expect(try content(of: Kernel.wayNoAddress4) == new(way))
-        #expect(try content(of: Kernel.entryNoAddress4) == new(RouteMessage(.ipv4, hops: [Hop(12)])))
+        #expect(
+            try content(of: Kernel.entryNoAddress4) == new(RouteMessage(.ipv4, hops: [Hop(12)])))
     }
 
     @Test(

@@ -184,11 +184,14 @@ struct SimulatedHost {
     }
 
     private func local(_ query: RouteQuery) -> RouteMessage? {
-        guard let own = table.addresses.values.first(where: { $0.address == query.destination })
-        else { return nil }
+        let own = table.addresses.values.first { $0.address == query.destination }
+        var index = own?.index
+        // All of 127.0.0.0/8 is.
+        if case .v4(let address) = query.destination, address.isLoopback { index = 1 }
+        guard let index else { return nil }
         var route = RouteMessage()
         var hop = RouteMessage.Hop()
-        hop.interface = query.matchesTable ? own.index : 1
+        hop.interface = query.matchesTable ? index : 1
         (route.family, route.kind, route.hops) = (query.destination.family, .local, [hop])
         route.preferredSource = query.destination
         return route
