@@ -43,10 +43,11 @@ extension PathEvaluator {
         if let name = requirement.interface, table.link(named: name) == nil {
             return Outcome(verdict: .unusable(.interfaceMissing(name)))
         }
-        let possible =
-            destination.zone.map { link($0).map { [$0] } ?? [] }
-            ?? candidates(for: destination)
-        let allowed = possible.filter { requirement.allows($0.name, type(of: $0.index)) }
+        if let zone = destination.zone, link(zone) == nil { return unrestricted(to: destination) }
+        let zone = destination.zone.flatMap(link)
+        let allowed = (zone.map { [$0] } ?? candidates(for: destination)).filter {
+            requirement.allows($0.name, type(of: $0.index))
+        }
         let outcomes = allowed.map { outcome(to: destination, interface: $0.index) }
         if let usable = outcomes.first(where: \.verdict.isUsable) { return usable }
         let nearest = outcomes.min { distance($0) < distance($1) }

@@ -111,6 +111,8 @@ struct PathDestinationTests {
         let path = try host.path(requirement, to: ["fe80::7%w1"])
         #expect(path.obstacle == .interfaceExcluded)
         #expect(try host.path(requirement, to: ["fe80::7%w0"]).status == .satisfied)
+        #expect(
+            try host.path(requirement, to: ["fe80::7%w9"]).obstacle == .interfaceMissing("w9"))
     }
 
     @Test("RFC 3927: a link-local host of IPv4 is reached from a link-local address")
