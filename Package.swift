@@ -50,7 +50,7 @@ let package = Package(
 
 // Only `Tests/check fuzz` can link these: libFuzzer brings their main function.
 if Context.environment["FUZZ"] != nil {
-    package.targets += ["FuzzEndpoint"].map { name in
+    package.targets += ["FuzzEndpoint", "FuzzNetlink"].map { name in
         .executableTarget(
             name: name, dependencies: ["FuzzInvariants"], path: "Tests/Fuzz/\(name)",
             swiftSettings: strict)

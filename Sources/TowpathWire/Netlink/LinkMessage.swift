@@ -43,6 +43,8 @@ package struct LinkMessage: Equatable, Sendable {
     package var parentBus: String?
     /// It moved to another namespace, where it has this index.
     package var newIndex: UInt32?
+    /// It tells of a scan or a roaming, and of nothing else but its name (IFLA_WIRELESS).
+    package var isWirelessEvent = false
 
     package init() {}
 
@@ -68,6 +70,7 @@ package struct LinkMessage: Equatable, Sendable {
         case 4: mtu = try attribute.uint32()
         case 5: lower = try attribute.uint32()
         case 10: master = try attribute.uint32()
+        case 11: isWirelessEvent = true
         case 16: operationalState = OperationalState(rawValue: try attribute.uint8())
         case 18: try readKind(attribute.value)
         case 33: hasCarrier = try attribute.uint8() != 0

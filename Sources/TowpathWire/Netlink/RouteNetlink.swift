@@ -21,7 +21,9 @@ package enum RouteNetlink: Equatable, Sendable {
     package init(_ message: NetlinkMessage) throws(NetlinkError) {
         let payload = message.payload
         switch message.type {
-        case 16: self = .newLink(try LinkMessage(parsing: payload))
+        case 16:
+            let link = try LinkMessage(parsing: payload)
+            self = link.isWirelessEvent ? .other(type: message.type) : .newLink(link)
         case 17: self = .removedLink(try LinkMessage(parsing: payload))
         case 20: self = .newAddress(try AddressMessage(parsing: payload))
         case 21: self = .removedAddress(try AddressMessage(parsing: payload))
@@ -77,7 +79,7 @@ package struct RuleMessage: Equatable, Sendable {
     private static let toTable: UInt8 = 1
 
     package var family: AddressFamily?
-    /// Nil for a rule that refuses or jumps.
+    /// Nil for a rule that refuses or jumps, or that takes the table of a device (VRF).
     package var table: UInt32?
 
     package init(parsing payload: ArraySlice<UInt8>) throws(NetlinkError) {
@@ -92,6 +94,6 @@ package struct RuleMessage: Equatable, Sendable {
             // FRA_TABLE.
             if attribute.type == 15 { table = try attribute.uint32() }
         }
-        self.table = payload[start + 7] == Self.toTable ? table : nil
+        self.table = payload[start + 7] == Self.toTable && table != 0 ? table : nil
     }
 }

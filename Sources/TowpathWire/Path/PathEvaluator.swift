@@ -11,7 +11,7 @@ package struct PathEvaluator {
 
     /// A family's destinations stand for the whole Internet, one in each half: tunnels like to have
     /// two routes of length 1. No packet goes there.
-    private static let probes: [AddressFamily: [IPAddress]] = [
+    static let probes: [AddressFamily: [IPAddress]] = [
         .ipv4: [
             .v4(IPv4Address(1, 1, 1, 1)),
             .v4(IPv4Address(193, 0, 14, 129)),
@@ -20,12 +20,13 @@ package struct PathEvaluator {
     ]
 
     /// What came out for one family.
-    private struct Outcome {
+    struct Outcome {
         var verdict = Path.Verdict.unusable(.noRoute)
         var interfaces: [UInt32] = []
         var gateways: [IPAddress] = []
         var isDegraded = false
         var isTunnelDown = false
+        var destination: IPAddress?
     }
 
     package let table: NetworkTable
@@ -35,7 +36,7 @@ package struct PathEvaluator {
     package let nameServers: [IPAddress]
     /// Interfaces that are wireless or a modem, as far as sysfs tells.
     package let types: [UInt32: InterfaceType]
-    private let ask: (RouteQuery) -> Answer
+    let ask: (RouteQuery) -> Answer
 
     package init(
         table: NetworkTable, requirement: PathRequirement = PathRequirement(),
@@ -69,9 +70,9 @@ package struct PathEvaluator {
             path.isUltraConstrained = requirement.isUltraConstrained(first.name)
         }
         path.supportsDNS = nameServers.contains { server in
-            usable(outcome(to: server, interface: nil).verdict) != nil
+            usable(unrestricted(to: server).verdict) != nil
         }
-        if let destinations { addEndpoints(&path, destinations, port) }
+        if destinations != nil { addEndpoints(&path, [six, four], port) }
         return path
     }
 
@@ -90,11 +91,11 @@ package struct PathEvaluator {
         if case .dormant = nearest { path.status = .requiresConnection }
     }
 
-    private func addEndpoints(_ path: inout Path, _ destinations: [IPAddress], _ port: UInt16?) {
-        for (family, verdict) in [(AddressFamily.ipv6, path.ipv6), (.ipv4, path.ipv4)] {
-            guard let source = usable(verdict),
-                let remote = destinations.first(where: { $0.family == family })
-            else { continue }
+    private func addEndpoints(_ path: inout Path, _ outcomes: [Outcome], _ port: UInt16?) {
+        for outcome in outcomes {
+            guard let source = usable(outcome.verdict), let remote = outcome.destination else {
+                continue
+            }
             path.localEndpoint = .hostPort(host: Host(source), port: 0)
             path.remoteEndpoint = .hostPort(host: Host(remote), port: port ?? 0)
             return
@@ -104,228 +105,4 @@ package struct PathEvaluator {
     private func usable(_ verdict: Path.Verdict) -> IPAddress? {
         if case .usable(_, let source) = verdict { source } else { nil }
     }
-
-    // MARK: One family
-
-    private func outcome(_ family: AddressFamily, _ destinations: [IPAddress]?) -> Outcome {
-        if let only = requirement.family, only != family { return Outcome() }
-        let targets = destinations?.filter { $0.family == family } ?? Self.probes[family] ?? []
-        var outcomes = targets.map(outcome(to:))
-        if destinations == nil, outcomes.allSatisfy({ $0.verdict == .unusable(.noRoute) }) {
-            // A switched-off or unplugged interface took its route along, or never had one.
-            outcomes = [Outcome(verdict: .unusable(withoutRoute))]
-        }
-        return outcomes.first { $0.verdict.isUsable }
-            ?? outcomes.min { distance($0) < distance($1) } ?? Outcome()
-    }
-
-    private func distance(_ outcome: Outcome) -> Int {
-        if case .unusable(let obstacle) = outcome.verdict { obstacle.distance } else { -1 }
-    }
-
-    /// The nearest reason for having no route at all.
-    private var withoutRoute: Path.Obstacle {
-        let links = table.links.values.map(\.message)
-            .filter { !$0.flags.contains(.loopback) && $0.master == nil }
-            .sorted { $0.index < $1.index }
-        if links.contains(where: \.isUsable) { return .noRoute }
-        if let link = links.first(where: \.isDormant) { return .dormant(link.name) }
-        if let link = links.first(where: { $0.flags.contains(.up) }) {
-            return .noCarrier(link.name)
-        }
-        if let link = links.first { return .interfaceDown(link.name) }
-        return .noRoute
-    }
-
-    /// The outcome for one destination, by any interface that is allowed.
-    private func outcome(to destination: IPAddress) -> Outcome {
-        guard requirement.selectsInterfaces else {
-            return outcome(to: destination, interface: nil)
-        }
-        if let name = requirement.interface, table.link(named: name) == nil {
-            return Outcome(verdict: .unusable(.interfaceMissing(name)))
-        }
-        let allowed = candidates.filter { requirement.allows($0.name, type(of: $0.index)) }
-        let outcomes = allowed.map { outcome(to: destination, interface: $0.index) }
-        return outcomes.first { $0.verdict.isUsable }
-            ?? outcomes.min { distance($0) < distance($1) }
-            ?? Outcome(verdict: .unusable(.interfaceExcluded))
-    }
-
-    /// The interface that packets take now, those of default routes, then the others.
-    private var candidates: [LinkMessage] {
-        let first = Self.probes.values.joined().flatMap { probe -> [UInt32] in
-            if case .route(let route) = ask(query(probe)) {
-                route.hops.compactMap(\.interface)
-            } else {
-                []
-            }
-        }
-        let others = table.links.keys.sorted()
-        return ordered(first + preferred + others).compactMap { table.link($0) }
-    }
-
-    private func query(
-        _ destination: IPAddress, interface: UInt32? = nil, matchesTable: Bool = false
-    ) -> RouteQuery {
-        let source = requirement.source.flatMap { $0.family == destination.family ? $0 : nil }
-        return RouteQuery(
-            to: destination, source: source, interface: interface, mark: requirement.mark,
-            user: requirement.user, matchesTable: matchesTable)
-    }
-
-    private func outcome(to destination: IPAddress, interface: UInt32?) -> Outcome {
-        // The table's entry first: asked for an interface, the other answer invents a way for IPv4.
-        let match: RouteMessage
-        switch ask(query(destination, interface: interface, matchesTable: true)) {
-        case .failed(let errno): return Outcome(verdict: .unusable(Self.obstacle(errno)))
-        case .route(let route): match = route
-        }
-        guard case .route(let way) = ask(query(destination, interface: interface)) else {
-            return Outcome(verdict: .unusable(.noRoute))
-        }
-        if match.kind == .local || way.kind == .local { return local(way, destination) }
-        var outcome = Outcome()
-        let hops = match.hops.filter { interface == nil || $0.interface == interface }
-        let live = hops.filter { $0.interface.flatMap { table.link($0) }?.isUsable ?? false }
-        outcome.isDegraded = !live.isEmpty && live.count < hops.count
-        guard let hop = live.first else { return broken(hops, outcome) }
-        outcome.interfaces = live.compactMap(\.interface)
-        outcome.gateways = live.compactMap { hop in
-            hop.gateway.map { zoned($0, hop.interface) }
-        }
-        outcome.verdict = verdict(
-            source: way.preferredSource ?? match.preferredSource, hop.interface ?? 0,
-            destination.family)
-        if !outcome.verdict.isUsable { (outcome.interfaces, outcome.gateways) = ([], []) }
-        return outcome
-    }
-
-    /// To an address of this host.
-    private func local(_ way: RouteMessage, _ destination: IPAddress) -> Outcome {
-        let index = way.hops.first?.interface ?? 0
-        let name = table.link(index)?.name ?? "lo"
-        return Outcome(
-            verdict: .usable(interface: name, source: way.preferredSource ?? destination),
-            interfaces: [index])
-    }
-
-    private func broken(_ hops: [RouteMessage.Hop], _ outcome: Outcome) -> Outcome {
-        var outcome = outcome
-        let links = hops.compactMap { $0.interface.flatMap { table.link($0) } }
-        outcome.isTunnelDown = links.contains { $0.isTunnel }
-        let obstacles = links.map { link -> Path.Obstacle in
-            if link.isDormant { return .dormant(link.name) }
-            return link.flags.contains(.up) ? .noCarrier(link.name) : .interfaceDown(link.name)
-        }
-        outcome.verdict = .unusable(obstacles.min { $0.distance < $1.distance } ?? .noRoute)
-        return outcome
-    }
-
-    /// Whether packets have an address to leave from.
-    private func verdict(
-        source: IPAddress?, _ index: UInt32, _ family: AddressFamily
-    ) -> Path.Verdict {
-        let name = table.link(index)?.name ?? "\(index)"
-        let own = table.addresses(of: index).filter { $0.address?.family == family && $0.isGlobal }
-        if let source {
-            let messages = table.addresses.values.filter { $0.address == source }
-            // An address may belong to another interface, but not to the loopback alone.
-            if messages.contains(where: { message in
-                message.isUsable && message.isGlobal
-                    && !(table.link(message.index)?.flags.contains(.loopback) ?? true)
-            }) {
-                return .usable(interface: name, source: source)
-            }
-        }
-        if own.contains(where: { $0.flags.contains(.duplicate) }) {
-            return .unusable(.addressDuplicate(name))
-        }
-        if own.contains(where: { !$0.isUsable }) { return .unusable(.addressTentative(name)) }
-        return .unusable(.noAddress(name))
-    }
-
-    /// Errors of RTM_GETROUTE, by the kind of the route or rule that answers.
-    private static func obstacle(_ errno: Int32) -> Path.Obstacle {
-        switch errno {
-        case 113: .unreachable
-        case 22: .blackhole
-        case 13: .prohibited
-        default: .noRoute
-        }
-    }
-
-    private func zoned(_ gateway: IPAddress, _ index: UInt32?) -> IPAddress {
-        guard case .v6(let address) = gateway, address.isLinkLocal, let index,
-            let link = table.link(index),
-            let zoned = try? address.withZone(link.name)
-        else { return gateway }
-        return .v6(zoned)
-    }
-
-    // MARK: Interfaces
-
-    private func ordered(_ indices: [UInt32]) -> [UInt32] {
-        var seen: Set<UInt32> = []
-        return indices.filter { seen.insert($0).inserted }
-    }
-
-    /// The interfaces of default routes, best first; the order of the list decides between equals.
-    private var preferred: [UInt32] {
-        defaults.enumerated()
-            .sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
-            .flatMap { $0.element.hops.compactMap(\.interface) }
-    }
-
-    private func interfaces(first: [UInt32], isGeneral: Bool) -> [Path.Interface] {
-        ordered(first + (isGeneral ? preferred : [])).compactMap { index in
-            guard let link = table.link(index), link.isUsable else { return nil }
-            let type = type(of: index)
-            guard requirement.allows(link.name, type) else { return nil }
-            let addresses = table.addresses(of: index).filter(\.isUsable).compactMap(\.address)
-            return Path.Interface(
-                name: link.name, index: index, type: type, mtu: Int(link.mtu), addresses: addresses)
-        }
-    }
-
-    /// What kind of network it belongs to; a bridge or VLAN is of the kind of what it is made of.
-    package func type(of index: UInt32) -> InterfaceType {
-        // Each step leads to another interface; a circle cannot be longer than there are some.
-        type(of: index, steps: min(table.links.count, 8))
-    }
-
-    private func type(of index: UInt32, steps: Int) -> InterfaceType {
-        guard let link = table.link(index) else { return .other }
-        if let known = link.type ?? types[index] { return known }
-        guard steps > 0 else { return .other }
-        switch link.kind {
-        case "vlan", "macvlan", "macvtap", "ipvlan":
-            guard let lower = link.lower, !link.lowerIsElsewhere else { return .wiredEthernet }
-            return type(of: lower, steps: steps - 1)
-        case "bridge", "bond", "team":
-            let ports = table.links.values.filter { $0.message.master == index }
-            let kinds = Set(ports.map { type(of: $0.message.index, steps: steps - 1) })
-            let order: [InterfaceType] = [.wiredEthernet, .wifi, .cellular]
-            return order.first(where: kinds.contains) ?? .other
-        case nil, "veth": return link.hardwareType == LinkMessage.ethernet ? .wiredEthernet : .other
-        default: return .other
-        }
-    }
-}
-
-extension LinkMessage {
-    /// ARPHRD_ETHER, ARPHRD_RAWIP and the three of IEEE 802.11.
-    static let ethernet: UInt16 = 1
-    private static let rawIP: UInt16 = 519
-    private static let wireless: ClosedRange<UInt16> = 801...803
-
-    /// What the link itself tells of its type.
-    fileprivate var type: InterfaceType? {
-        if flags.contains(.loopback) { return .loopback }
-        if Self.wireless.contains(hardwareType) { return .wifi }
-        if parentBus == "wwan" || kind == "wwan" || hardwareType == Self.rawIP { return .cellular }
-        return nil
-    }
-
-    fileprivate var isTunnel: Bool { kind == "tun" || kind == "wireguard" }
 }

@@ -9,6 +9,11 @@ struct CorpusTests {
         #expect(endpointFault(in: [UInt8](try Data(contentsOf: file))) == nil)
     }
 
+    @Test("netlink datagrams keep their invariants", arguments: try corpus("FuzzNetlink"))
+    func netlink(file: URL) throws {
+        #expect(netlinkFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
     @Test("every fuzz target has a corpus")
     func targets() throws {
         for target in try folder("").filter({ $0.lastPathComponent.hasPrefix("Fuzz") }) {
