@@ -15,7 +15,7 @@ struct PathConnectionTests {
 
     @Test func insideWaits() async throws {
         guard NetworkNamespace.isInside() else { return }
-        let listener = try await Listener(on: .loopback()) { TCP() }
+        let listener = try await Listener(on: .port(0)) { TCP() }
         try await serving(listener, echo) {
             let target = Endpoint.udp("192.0.2.9", listener.port)
             let connection = Connection(to: target) { TCP() }

@@ -171,6 +171,14 @@ public final class PathMonitor: AsyncSequence, Sendable {
         }
     }
 
+    /// Whether what was heard equals a list that the kernel gives now: for tests.
+    package var isInStep: Bool {
+        guard let observer = try? view.get().observer, let client = observer.client,
+            let lists = try? NetworkLists(from: client, mayPause: false), !lists.isDoubtful
+        else { return false }
+        return observer.table.isSame(as: lists.table)
+    }
+
     private func observe(_ continuation: AsyncStream<Path>.Continuation) {
         let observation = Observation()
         continuation.onTermination = { _ in observation.end() }
