@@ -23,6 +23,8 @@ package struct AddressMessage: Equatable, Sendable {
     package var flags: Flags = []
     /// The interface's own; on a point-to-point link the other side's stands in IFA_ADDRESS.
     package var address: IPAddress?
+    /// The other side's, on a point-to-point link. There may be several for one address.
+    package var peer: IPAddress?
 
     package init() {}
 
@@ -46,6 +48,7 @@ package struct AddressMessage: Equatable, Sendable {
             }
         }
         address = own ?? peer
+        self.peer = own == peer || own == nil ? nil : peer
         // The body has room for eight of them.
         flags = Flags(rawValue: wideFlags ?? UInt32(payload[start + 2]))
     }

@@ -15,6 +15,7 @@ package struct NetworkTable: Equatable, Sendable {
     package struct AddressKey: Hashable, Sendable {
         let index: UInt32
         let address: IPAddress
+        let peer: IPAddress?
         let prefixLength: UInt8
     }
 
@@ -90,7 +91,9 @@ package struct NetworkTable: Equatable, Sendable {
 
     private func key(_ message: AddressMessage) -> AddressKey? {
         message.address.map {
-            AddressKey(index: message.index, address: $0, prefixLength: message.prefixLength)
+            AddressKey(
+                index: message.index, address: $0, peer: message.peer,
+                prefixLength: message.prefixLength)
         }
     }
 

@@ -22,7 +22,8 @@ struct AddressMessageTests {
 
     @Test("on a point-to-point link the own address counts, not the peer's")
     func pointToPoint() throws {
-        let own = try AddressMessage(10, "198.51.100.1", 32)
+        var own = try AddressMessage(10, "198.51.100.1", 32)
+        own.peer = .v4(IPv4Address(198, 51, 100, 2))
         let found = try contents(of: Kernel.pointToPoint)
         #expect(found.count == 6)
         #expect(found.first == .newAddress(own))

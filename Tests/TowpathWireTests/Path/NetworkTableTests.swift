@@ -145,6 +145,18 @@ struct NetworkTableTests {
         #expect(table.addresses.count == 3)
     }
 
+    @Test("one address with two peers is there until both went")
+    mutating func peers() throws {
+        var first = try AddressMessage(10, "192.0.2.2", 32)
+        var second = first
+        first.peer = .v4(IPv4Address(192, 0, 2, 3))
+        second.peer = .v4(IPv4Address(192, 0, 2, 4))
+        _ = table.apply(.newAddress(first))
+        _ = table.apply(.newAddress(second))
+        #expect(table.apply(.removedAddress(first)) == .address(old: first, new: nil))
+        #expect(table.addresses(of: 10) == [second])
+    }
+
     @Test("routes, rules and nexthop objects are not kept, but may change everything")
     mutating func routes() throws {
         #expect(
