@@ -120,6 +120,8 @@ extension LinkMessage {
         var copy = self
         copy.change = 0
         copy.newIndex = nil
+        // The other end, which is not there yet when a pair is announced; nobody tells of it later.
+        if kind == "veth" { copy.lower = nil }
         return copy
     }
 
