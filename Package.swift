@@ -15,6 +15,7 @@ let package = Package(
     products: [
         .library(name: "Towpath", targets: ["Towpath"]),
         .executable(name: "echo-listener", targets: ["echo-listener"]),
+        .executable(name: "pathwatch", targets: ["pathwatch"]),
     ],
     targets: [
         .systemLibrary(name: "CTowpathLinux"),
@@ -23,6 +24,7 @@ let package = Package(
         .target(
             name: "Towpath", dependencies: ["TowpathWire", "TowpathReactor"], swiftSettings: strict),
         .executableTarget(name: "echo-listener", dependencies: ["Towpath"], swiftSettings: strict),
+        .executableTarget(name: "pathwatch", dependencies: ["Towpath"], swiftSettings: strict),
         .executableTarget(
             name: "Benchmarks", dependencies: ["Towpath"], path: "Benchmarks",
             exclude: ["Limits", "README.md"], swiftSettings: strict),

@@ -9,6 +9,7 @@ struct ImportTests {
         "TowpathReactor": ["CTowpathLinux", "Synchronization"],
         "Towpath": ["TowpathWire", "TowpathReactor"],
         "echo-listener": ["Towpath", "Glibc", "Synchronization"],
+        "pathwatch": ["Glibc", "Towpath"],
     ]
 
     @Test("a target imports only what its room in the house may see")

@@ -87,6 +87,9 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
                     old?.details ?? [:], new?.details ?? [:])
             ]
         case .routes:
+            // The host's own addresses, which have events of their own.
+            if case .newRoute(let route, _) = announcement, route.isOfLocalTable { return [] }
+            if case .removedRoute(let route) = announcement, route.isOfLocalTable { return [] }
             return [event(announcement, table)]
         }
     }
@@ -136,6 +139,9 @@ extension AddressMessage {
 }
 
 extension RouteMessage {
+    /// RT_TABLE_LOCAL.
+    fileprivate var isOfLocalTable: Bool { table == 255 }
+
     fileprivate var details: [String: String] {
         var details = ["metric": "\(priority)", "table": "\(table)"]
         details["destination"] = destination.map { "\($0)/\(destinationLength)" } ?? "default"

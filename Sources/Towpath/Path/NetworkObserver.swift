@@ -126,6 +126,11 @@ final class NetworkObserver: EventHandler {
     /// What is known of interfaces and addresses: for tests to compare with a fresh list.
     var table: NetworkTable { state.withLock { $0.lists.table } }
 
+    /// What sysfs told of the types of interfaces.
+    var knownTypes: [UInt32: InterfaceType] {
+        state.withLock { $0.types.compactMapValues(\.type) }
+    }
+
     // MARK: Views
 
     func add(_ view: PathView) {

@@ -171,6 +171,13 @@ public final class PathMonitor: AsyncSequence, Sendable {
         }
     }
 
+    /// Whether a name fits a pattern with `*` and `?`, as those of a ``Configuration``.
+    public static func matches(_ name: String, _ pattern: String) -> Bool {
+        PathRequirement.matches(name, pattern)
+    }
+
+    func openedObserver() throws(NetworkError) -> NetworkObserver { try view.get().observer }
+
     /// Whether what was heard equals a list that the kernel gives now: for tests.
     package var isInStep: Bool {
         guard let observer = try? view.get().observer, let client = observer.client,

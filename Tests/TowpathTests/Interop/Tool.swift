@@ -16,9 +16,12 @@ enum Tool {
         return true
     }()
 
-    /// Starts a shell's command line. `$ECHO` in it is the echo listener.
+    /// Starts a shell's command line. `$ECHO` in it is the echo listener, `$WATCH` pathwatch.
     static func start(_ line: String) throws -> Program {
-        try Program(shell: line, environment: ["ECHO": "\(folder ?? "")/echo-listener"])
+        let folder = folder ?? ""
+        return try Program(
+            shell: line,
+            environment: ["ECHO": "\(folder)/echo-listener", "WATCH": "\(folder)/pathwatch"])
     }
 
     /// Runs a command line to its end.

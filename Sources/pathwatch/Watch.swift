@@ -1,0 +1,116 @@
+import Glibc
+import Towpath
+
+/// Follows the paths and events, and ends the process when it has what it was started for.
+@MainActor
+final class Watch {
+    private enum Update: Sendable {
+        case path(Path)
+        case event(NetworkEvent)
+        /// The conditions have held long enough, if this is still the same time that they do.
+        case held(Int)
+        case timeOver
+    }
+
+    private let options: Options
+    private let monitor: PathMonitor
+    private let runner: Runner?
+    private let notifier: Notifier?
+    private var lines: Lines
+    private var last: Path?
+    /// How often the conditions began to hold, and whether they do now.
+    private var holdCount = 0
+    private var holds = false
+    private let (updates, sink) = AsyncStream<Update>.makeStream()
+
+    init(_ options: Options) {
+        self.options = options
+        monitor = PathMonitor(options.monitor)
+        runner =
+            options.command.isEmpty
+            ? nil : Runner(options.command, timeout: options.commandTimeout)
+        notifier = options.notifies ? Notifier() : nil
+        lines = Lines(options)
+    }
+
+    func run() async {
+        if let failure = monitor.failure { Console.fail("\(failure)", status: 3) }
+        if case .hostPort(.name(let name), _)? = options.monitor.endpoint,
+            await !Self.isKnown(name)
+        {
+            Console.fail("\(name): the name is unknown", status: 4)
+        }
+        start()
+        for await update in updates {
+            switch update {
+            case .path(let path): await show(path)
+            case .event(let event): show(event)
+            case .held(let number): if holds, number == holdCount { await finish() }
+            case .timeOver: Console.fail("the time is over; \(monitor.currentPath)", status: 124)
+            }
+            if let limit = options.lineLimit, lines.count >= limit { exit(0) }
+        }
+    }
+
+    private static func isKnown(_ name: String) async -> Bool {
+        let connection = Connection(to: .hostPort(host: .name(name), port: 9)) { UDP() }
+        do { try await connection.start(timeout: .seconds(10)) } catch {
+            return (error as? NetworkError)?.code != .nameNotFound
+        }
+        await connection.close()
+        return true
+    }
+
+    private func start() {
+        let (monitor, sink) = (monitor, sink)
+        if !options.isOnce {
+            Task { for await event in monitor.events { sink.yield(.event(event)) } }
+        }
+        Task { for await path in monitor { sink.yield(.path(path)) } }
+        guard let timeout = options.timeout else { return }
+        Task {
+            try await Task.sleep(for: timeout)
+            sink.yield(.timeOver)
+        }
+    }
+
+    private func show(_ path: Path) async {
+        let old = last
+        last = path
+        lines.path(path, after: old)
+        if options.isOnce { exit(path.status == .satisfied ? 0 : 1) }
+        if old != nil || options.runsInitially { await runner?.run(for: path, after: old) }
+        await notifier?.tell(path, isReady: options.conditions.isEmpty)
+        checkConditions()
+    }
+
+    private func show(_ event: NetworkEvent) {
+        lines.event(event)
+        checkConditions()
+    }
+
+    private func checkConditions() {
+        guard let last, !options.conditions.isEmpty else { return }
+        let interfaces = monitor.networkInterfaces
+        let isMet = options.conditions.allSatisfy { $0.isMet(by: last, interfaces) }
+        guard isMet != holds else { return }
+        holds = isMet
+        guard isMet else { return }
+        holdCount += 1
+        let (sink, number, hold) = (sink, holdCount, options.hold)
+        guard hold > .zero else {
+            sink.yield(.held(number))
+            return
+        }
+        Task {
+            try await Task.sleep(for: hold)
+            sink.yield(.held(number))
+        }
+    }
+
+    /// The conditions are met.
+    private func finish() async {
+        if let last { await notifier?.tell(last, isReady: true) }
+        exit(0)
+    }
+}
