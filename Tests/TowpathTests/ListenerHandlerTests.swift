@@ -42,12 +42,15 @@ struct ListenerHandlerTests {
         let (first, second) = (Inbox<ListenerEvent>(), Inbox<ListenerEvent>())
         let listener = try await Listener(on: .loopback()) { TCP() }
             .onEvent { first.send($0) }.onEvent { second.send($0) }
-        try await serving(listener) { _ in
+        try await serving(listener) { connection in
+            _ = try await connection.receive()
             throw Failure()
         } while: {
             let client = listener.client()
             try await client.start()
             let address = try #require(client.localEndpoint)
+            // Not before: the reset could come while the client still connects.
+            try await client.send([1])
             for observer in [first, second] {
                 let text = "\(try await observer.next())"
                 #expect(text.contains("\(address)"))

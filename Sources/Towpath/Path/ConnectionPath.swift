@@ -61,7 +61,7 @@ final class ConnectionPath {
                         view.evaluate()
                         return (view, view.path)
                     }
-                    let new = PathView(question, of: try .shared(NetworkObserver.Options()))
+                    let new = try PathView.open(question, NetworkObserver.Options())
                     return (new, new.path)
                 }
             }

@@ -124,7 +124,11 @@ extension NetworkObserver {
         state.withLock { state in
             state.isResynchronizing = false
             state.lastResync = MonotonicClock.now
-            guard let lists else { return }
+            guard let lists else {
+                // Tried again with the next evaluation's timer.
+                state.lists.isDoubtful = true
+                return
+            }
             changes = state.lists.table.differences(from: lists.table)
             state.lists = lists
         }

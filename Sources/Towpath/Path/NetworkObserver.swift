@@ -133,12 +133,15 @@ final class NetworkObserver: EventHandler {
 
     // MARK: Views
 
-    func add(_ view: PathView) {
-        let isFirst = state.withLock { state in
-            state.views[ObjectIdentifier(view)] = WeakView(view: view)
-            return state.token == nil
+    /// False if it has ended.
+    func add(_ view: PathView) -> Bool {
+        let (isOpen, isFirst) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
+            defer { state.views[ObjectIdentifier(view)] = WeakView(view: view) }
+            return (true, state.views.isEmpty)
         }
         if isFirst { begin() }
+        return isOpen
     }
 
     func remove(_ view: PathView) {

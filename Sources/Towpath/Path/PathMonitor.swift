@@ -64,7 +64,7 @@ public final class PathMonitor: AsyncSequence, Sendable {
         opened.withLock { opened in
             if let opened { return opened }
             let new = Result { () throws(NetworkError) in
-                PathView(configuration.question, of: try .shared(configuration.options))
+                try PathView.open(configuration.question, configuration.options)
             }
             opened = new
             return new

@@ -25,11 +25,22 @@ final class PathView: Sendable {
     let observer: NetworkObserver
     private let state = Locked(State())
 
-    init(_ question: Question, of observer: NetworkObserver) {
+    private init(_ question: Question, of observer: NetworkObserver) {
         self.question = question
         self.observer = observer
-        observer.add(self)
-        resolve()
+    }
+
+    /// A view of the shared observer with these options.
+    static func open(
+        _ question: Question, _ options: NetworkObserver.Options
+    ) throws(NetworkError) -> PathView {
+        while true {
+            let view = PathView(question, of: try .shared(options))
+            // The observer may have ended with its last view meanwhile.
+            guard view.observer.add(view) else { continue }
+            view.resolve()
+            return view
+        }
     }
 
     func close() { observer.remove(self) }
