@@ -8,32 +8,46 @@ extension NetworkObserver {
         drain()
     }
 
-    func drain() {
+    /// So many announcements are read in one turn of the loop; then others go first.
+    private static let turnLimit = 256
+
+    /// What was read.
+    private struct Reading {
         var events: [NetworkEvent] = []
-        let (isChanged, isLost) = state.withLock { read(&$0, &events) }
-        post(events)
-        if isLost { return resynchronize(because: "the receive buffer was full") }
-        if isChanged { changed() }
+        /// Anything may be different.
+        var isChanged = false
+        /// Something was lost.
+        var isLost = false
     }
 
-    /// Reads what there is. Reports whether anything may be different, and whether something was lost.
-    func read(
-        _ state: inout State, _ events: inout [NetworkEvent]
-    ) -> (isChanged: Bool, isLost: Bool) {
-        var (isChanged, isLost) = (false, false)
-        while true {
+    func drain() {
+        let reading = state.withLock { read(&$0) }
+        post(reading.events)
+        if reading.isLost { return resynchronize(because: "the receive buffer was full") }
+        if reading.isChanged { changed() }
+    }
+
+    private func read(_ state: inout State) -> Reading {
+        var reading = Reading()
+        for _ in 0..<Self.turnLimit {
             switch state.events.receive(into: &state.buffer) {
             case .done(let count):
-                guard apply(&state, count, &events) else {
-                    isLost = true
-                    continue
+                if apply(&state, count, &reading.events) {
+                    reading.isChanged = true
+                } else {
+                    reading.isLost = true
                 }
-                isChanged = true
-            case .wouldBlock: return (isChanged, isLost)
+            case .wouldBlock: return reading
             // ENOBUFS comes in front of what could be kept; that is read, and then all is listed anew.
-            case .failed: isLost = true
+            case .failed: reading.isLost = true
             }
         }
+        // The rest in the next turn, or once all is listed anew.
+        if !reading.isLost, !state.isDrainScheduled {
+            state.isDrainScheduled = true
+            _ = loop.schedule(at: MonotonicClock.now, self, tag: Self.drainTag)
+        }
+        return reading
     }
 
     /// Applies one datagram; false if it makes no sense.
@@ -85,6 +99,9 @@ extension NetworkObserver {
                 return state.lists.isDoubtful
             }
             if isDoubtful { resynchronize(because: nil) } else { evaluateAll() }
+        case Self.drainTag:
+            state.withLock { $0.isDrainScheduled = false }
+            handle([.input])
         default: poll()
         }
     }

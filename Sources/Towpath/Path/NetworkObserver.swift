@@ -37,6 +37,8 @@ final class NetworkObserver: EventHandler {
         /// When a route or the patience with a doubtful list ends.
         var expiryTimer: TimerID?
         var isResynchronizing = false
+        /// A deadline goes on reading where the last turn's share ended.
+        var isDrainScheduled = false
         var resyncPause: UInt64 = 0
         var lastResync: UInt64 = 0
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -63,6 +65,7 @@ final class NetworkObserver: EventHandler {
     static let coalesceTag: UInt8 = 0
     static let expiryTag: UInt8 = 1
     static let pollTag: UInt8 = 2
+    static let drainTag: UInt8 = 3
     static let pollInterval: UInt64 = 5_000_000_000
 
     // MARK: The shared ones

@@ -57,13 +57,18 @@ final class PathView: Sendable {
 
     /// Calls with the path now and each later one; the newest, if several came while it was called.
     func observe(_ observer: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void {
-        let path = path
+        var path = path
         let number = state.withLock { state in
             state.count += 1
             state.observers[state.count] = observer
             return state.count
         }
         observer(path)
+        // Another thread may have told a newer one in between: the last one that is told is the newest.
+        while let newer = state.withLock({ $0.path }), newer != path {
+            path = newer
+            observer(path)
+        }
         return { [weak self] in self?.removeObserver(number) }
     }
 
