@@ -12,11 +12,16 @@ extension Descriptor {
     package func watchDirectories(to path: String) -> Set<String> {
         var names: Set<String> = []
         for hop in FileLinks.hops(of: path) {
-            guard let slash = hop.lastIndex(of: "/") else { continue }
-            let directory = slash == hop.startIndex ? "/" : String(hop[..<slash])
-            _ = shim_inotify_watch(number, directory)
-            names.insert(String(hop[hop.index(after: slash)...]))
+            // Of a folder that is not there yet, the one it will come in.
+            var path = hop
+            while let slash = path.lastIndex(of: "/") {
+                names.insert(String(path[path.index(after: slash)...]))
+                path = slash == path.startIndex ? "/" : String(path[..<slash])
+                if shim_inotify_watch(number, path) >= 0 || path == "/" { break }
+            }
         }
+        // A folder that went is told without a name.
+        names.insert("")
         return names
     }
 

@@ -3,8 +3,10 @@ import Glibc
 /// Lines for a person: results on standard output, the rest on standard error.
 enum Console {
     static func say(_ line: String) {
-        // A reader that has gone ends the tool, as it ends any filter.
-        if !write(line, to: 1) { exit(0) }
+        // What cannot be told is no success.
+        if !write(line, to: 1) {
+            fail("standard output: \(String(cString: strerror(errno)))", status: 1)
+        }
     }
 
     static func note(_ line: String) { _ = write("pathwatch: \(line)", to: 2) }
@@ -15,8 +17,14 @@ enum Console {
     }
 
     private static func write(_ line: String, to descriptor: Int32) -> Bool {
-        let bytes = Array("\(line)\n".utf8)
-        return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
+        var bytes = Array("\(line)\n".utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            bytes = bytes.dropFirst(count)
+        }
+        return true
     }
 
     static var isTerminal: Bool { isatty(1) == 1 }

@@ -18,11 +18,12 @@ actor Notifier {
     func tell(_ path: Path, isReady: Bool) async {
         guard let connection else { return }
         var text = "STATUS=\(path)\n"
-        if isReady, !self.isReady {
-            self.isReady = true
-            text = "READY=1\n" + text
-        }
-        do { try await connection.send(text.utf8, timeout: .seconds(1)) } catch {
+        let isNews = isReady && !self.isReady
+        if isNews { text = "READY=1\n" + text }
+        do {
+            try await connection.send(text.utf8, timeout: .seconds(1))
+            if isNews { self.isReady = true }
+        } catch {
             Console.note("NOTIFY_SOCKET: \(error)")
         }
     }

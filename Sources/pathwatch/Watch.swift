@@ -9,7 +9,6 @@ final class Watch {
         case event(NetworkEvent)
         /// The conditions have held long enough, if this is still the same time that they do.
         case held(Int)
-        case timeOver
     }
 
     private let options: Options
@@ -34,6 +33,7 @@ final class Watch {
     }
 
     func run() async {
+        startTimeout()
         if let failure = monitor.failure { Console.fail("\(failure)", status: 3) }
         if case .hostPort(.name(let name), _)? = options.monitor.endpoint,
             await !Self.isKnown(name)
@@ -46,14 +46,16 @@ final class Watch {
             case .path(let path): await show(path)
             case .event(let event): show(event)
             case .held(let number): if holds, number == holdCount { await finish() }
-            case .timeOver: Console.fail("the time is over; \(monitor.currentPath)", status: 124)
             }
             if let limit = options.lineLimit, lines.count >= limit { exit(0) }
         }
     }
 
     private static func isKnown(_ name: String) async -> Bool {
-        let connection = Connection(to: .hostPort(host: .name(name), port: 9)) { UDP() }
+        let connection = Connection(
+            to: .hostPort(host: .name(name), port: 9),
+            parameters: Parameters().waitsForConnectivity(false)
+        ) { UDP() }
         do { try await connection.start(timeout: .seconds(10)) } catch {
             return (error as? NetworkError)?.code != .nameNotFound
         }
@@ -67,10 +69,15 @@ final class Watch {
             Task { for await event in monitor.events { sink.yield(.event(event)) } }
         }
         Task { for await path in monitor { sink.yield(.path(path)) } }
+    }
+
+    /// From the start on, also while a name is looked up.
+    private func startTimeout() {
         guard let timeout = options.timeout else { return }
-        Task {
+        let monitor = monitor
+        Task.detached {
             try await Task.sleep(for: timeout)
-            sink.yield(.timeOver)
+            Console.fail("the time is over; \(monitor.currentPath)", status: 124)
         }
     }
 

@@ -6,18 +6,15 @@ extension Connection {
     /// The way to the other side, now and after each change, by the connection's requirements. Before the
     /// connection is ready, the way to the endpoint it was made for; for a Unix socket, whether this host
     /// has any way out.
-    public var paths: PathMonitor { PathMonitor(pathConfiguration) }
+    public var paths: PathMonitor { monitor() }
 
-    /// The way to the other side now. Asks the kernel, which takes some tens of microseconds where no
-    /// ``PathMonitor`` is there to share.
+    /// The way to the other side now. See ``PathMonitor/currentPath`` for what that takes.
     public var currentPath: Path { paths.currentPath }
 
     /// Whether packets can leave from the connection's address to the other side, now and after each
     /// change: false while a cable is out. The connection itself lives on until a time-out ends it.
     public var viability: AsyncStream<Bool> {
-        var configuration = pathConfiguration
-        configuration.source = localEndpoint?.address
-        return Self.distinct(PathMonitor(configuration)) { $0.status == .satisfied }
+        Self.distinct(monitor(from: localEndpoint?.address)) { $0.status == .satisfied }
     }
 
     /// Whether a new connection would leave through another interface than this one, now and after each
@@ -28,23 +25,17 @@ extension Connection {
             guard path.status == .satisfied, let local, let first = path.interfaces.first else {
                 return false
             }
-            return !first.addresses.contains(local)
+            // The address may be another interface's, and the loopback leads to all of them.
+            return !first.addresses.contains(local) && path.localEndpoint?.address != local
         }
     }
 
-    private var pathConfiguration: PathMonitor.Configuration {
-        let parameters = parameters ?? Parameters()
-        var configuration = PathMonitor.Configuration()
-        configuration.endpoint = remoteEndpoint
-        configuration.requiredInterface = parameters.requiredInterface
-        configuration.requiredInterfaceType = parameters.requiredInterfaceType
-        configuration.prohibitedInterfaceTypes = parameters.prohibitedInterfaceTypes
-        configuration.prohibitedInterfaces = parameters.prohibitedInterfaces
-        configuration.ipVersion = parameters.ipVersion
-        configuration.expensiveInterfaces = parameters.expensiveInterfaces
-        configuration.constrainedInterfaces = parameters.constrainedInterfaces
-        configuration.mark = parameters.mark
-        return configuration
+    private func monitor(from source: IPAddress? = nil) -> PathMonitor {
+        var requirement = (parameters ?? Parameters()).pathRequirement
+        requirement.source = source
+        return PathMonitor(
+            PathView.Question(requirement: requirement, endpoint: remoteEndpoint),
+            NetworkObserver.Options())
     }
 
     /// The monitor lives as long as the stream.

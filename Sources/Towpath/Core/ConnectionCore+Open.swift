@@ -58,6 +58,8 @@ extension ConnectionCore {
         let path = ConnectionPath(plan)
         let start = MonotonicClock.now
         let deadline = MonotonicClock.deadline(after: plan.connectionTimeout)
+        // A path that has just come may go and come once more between two looks.
+        var mayRetry = false
         while true {
             var establishment = Establishment(plan: plan, loop: loop, start: start)
             do throws(NetworkError) {
@@ -65,7 +67,11 @@ extension ConnectionCore {
                 return wake(adopt(socket, establishment.report))
             } catch {
                 guard let lack = await path.lack(after: error) else {
-                    return wake(fail(error, establishment.report))
+                    guard mayRetry, path.mayLack(after: error) else {
+                        return wake(fail(error, establishment.report))
+                    }
+                    mayRetry = false
+                    continue
                 }
                 wake(beginWaiting(lack))
                 let needsNames = error.code == .resolverUnavailable
@@ -73,6 +79,7 @@ extension ConnectionCore {
                     return wake(fail(Self.waitedInVain(lack), establishment.report))
                 }
                 wake(endWaiting())
+                mayRetry = true
             }
         }
     }

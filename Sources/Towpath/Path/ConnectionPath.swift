@@ -22,15 +22,19 @@ final class ConnectionPath {
 
     /// What is missing, if an opening failed for want of a path; nil if there is one.
     func lack(after error: NetworkError) async -> NetworkError? {
-        guard plan.parameters.waitsForConnectivity, !plan.isUnix,
-            error.code == .unreachable || error.code == .resolverUnavailable
-                || error.isMissingInterface
-        else { return nil }
+        guard mayLack(after: error) else { return nil }
         guard let path = try? await open().path else { return nil }
         let isEnough =
             path.status == .satisfied
             && (path.supportsDNS || error.code != .resolverUnavailable)
         return isEnough ? nil : lack(of: path, error)
+    }
+
+    /// Whether an opening may have failed for want of a path.
+    func mayLack(after error: NetworkError) -> Bool {
+        guard plan.parameters.waitsForConnectivity, !plan.isUnix else { return false }
+        return error.code == .unreachable || error.code == .resolverUnavailable
+            || error.isMissingInterface
     }
 
     private func lack(of path: Path, _ error: NetworkError? = nil) -> NetworkError {

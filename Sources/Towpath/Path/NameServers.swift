@@ -47,6 +47,7 @@ final class NameServers: EventHandler {
     }
 
     private let loop = Locked<EventLoop?>(nil)
+    private let refreshing = Locked(())
 
     func handle(_ events: ReadyEvents) {
         let matters = state.withLock { state in
@@ -65,14 +66,19 @@ final class NameServers: EventHandler {
     /// True if the servers are others.
     @discardableResult
     private func refresh() -> Bool {
-        state.withLock { state in
-            // A symlink may lead elsewhere by now.
-            state.names = state.inotify.watchDirectories(to: [file, stubFile])
+        // Not under the lock that the loop takes: a disk may be slow.
+        refreshing.withLock { _ in
+            state.withLock { state in
+                // A symlink may lead elsewhere by now.
+                state.names = state.inotify.watchDirectories(to: [file, stubFile])
+            }
             var configuration = read(file)
             if configuration?.isStub == true { configuration = read(stubFile) ?? configuration }
             let list = configuration?.nameServers ?? []
-            defer { state.list = list }
-            return list != state.list
+            return state.withLock { state in
+                defer { state.list = list }
+                return list != state.list
+            }
         }
     }
 

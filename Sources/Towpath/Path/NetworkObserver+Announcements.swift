@@ -73,7 +73,7 @@ extension NetworkObserver {
     /// Something may be different: publishes once it is quiet.
     func changed() {
         let now = MonotonicClock.now
-        let quiet = MonotonicClock.nanoseconds(in: options.coalescing)
+        let quiet = MonotonicClock.nanoseconds(in: min(options.coalescing, .seconds(3_600)))
         guard quiet > 0 else { return evaluateAll() }
         state.withLock { state in
             guard !state.isClosed else { return }

@@ -17,7 +17,7 @@ extension NetworkObserver {
                     let views = state.withLock { $0.views.values.compactMap(\.view) }
                     guard !views.isEmpty else { continue }
                     let snapshot = snapshot()
-                    for view in views { evaluate(view, snapshot) }
+                    for view in views where evaluate(view, snapshot) { view.resolve() }
                 }
             }
         } catch {
@@ -34,9 +34,10 @@ extension NetworkObserver {
     }
 
     /// Evaluates one view on the calling thread, which may have to wait for the kernel.
-    func evaluate(_ view: PathView) { evaluate(view, snapshot()) }
+    func evaluate(_ view: PathView) { _ = evaluate(view, snapshot()) }
 
-    func evaluate(_ view: PathView, _ snapshot: Snapshot) {
+    /// True if the network has come up for it: a name may have other addresses then.
+    func evaluate(_ view: PathView, _ snapshot: Snapshot) -> Bool {
         let evaluator = PathEvaluator(
             table: snapshot.lists.table, requirement: view.question.requirement,
             defaults: snapshot.defaults, nameServers: nameServers.list, types: snapshot.types,
@@ -46,8 +47,7 @@ extension NetworkObserver {
         if case .hostPort? = view.question.endpoint, path.remoteEndpoint == nil {
             path.remoteEndpoint = view.question.endpoint
         }
-        let isNew = view.publish(path, snapshot.number)
-        if isNew, path.status == .satisfied { view.resolve() }
+        return view.publish(path, snapshot.number) && path.status == .satisfied
     }
 
     /// What is known at one moment.
@@ -114,7 +114,7 @@ extension NetworkObserver {
     func schedulePoll() {
         state.withLock { state in
             guard !state.isClosed else { return }
-            state.timer = loop.schedule(
+            state.pollTimer = loop.schedule(
                 at: MonotonicClock.now + Self.pollInterval, self, tag: Self.pollTag)
         }
     }

@@ -34,6 +34,7 @@ final class NetworkObserver: EventHandler {
         /// When the first change came that is not published yet.
         var changedSince: UInt64?
         var timer: TimerID?
+        var pollTimer: TimerID?
         /// When a route or the patience with a doubtful list ends.
         var expiryTimer: TimerID?
         var isResynchronizing = false
@@ -174,6 +175,7 @@ final class NetworkObserver: EventHandler {
                 loop.deregister(events, token: token)
             }
             if let timer = state.timer.take() { loop.cancel(timer) }
+            if let timer = state.pollTimer.take() { loop.cancel(timer) }
             if let timer = state.expiryTimer.take() { loop.cancel(timer) }
             defer { state.listeners = [:] }
             return state.listeners.values.map { $0 }

@@ -41,7 +41,7 @@ public final class PathMonitor: AsyncSequence, Sendable {
         /// enter another one needs CAP_SYS_ADMIN.
         public var namespace: String?
         /// How long it has to be quiet before a path is published; five times that at the latest.
-        /// Zero publishes each step of a change. Default: 20 ms.
+        /// Zero publishes each step of a change; an hour is the most. Default: 20 ms.
         public var coalescing: Duration = .milliseconds(20)
         /// The resolv.conf(5) that says whether there are name servers.
         public var resolverFile = "/etc/resolv.conf"
@@ -53,18 +53,26 @@ public final class PathMonitor: AsyncSequence, Sendable {
         public init() {}
     }
 
-    private let configuration: Configuration
+    private let question: PathView.Question
+    private let options: NetworkObserver.Options
     private let opened = Locked<Result<PathView, NetworkError>?>(nil)
 
     /// Monitors as configured, from the first use on. See ``failure`` for what can go wrong.
-    public init(_ configuration: Configuration) { self.configuration = configuration }
+    public convenience init(_ configuration: Configuration) {
+        self.init(configuration.question, configuration.options)
+    }
+
+    init(_ question: PathView.Question, _ options: NetworkObserver.Options) {
+        self.question = question
+        self.options = options
+    }
 
     /// Opens at the first use, on the calling thread: the others wait.
     private var view: Result<PathView, NetworkError> {
         opened.withLock { opened in
             if let opened { return opened }
             let new = Result { () throws(NetworkError) in
-                try PathView.open(configuration.question, configuration.options)
+                try PathView.open(question, options)
             }
             opened = new
             return new

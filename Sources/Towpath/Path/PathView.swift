@@ -125,17 +125,41 @@ final class PathView: Sendable {
     /// Looks a host name up, again after the network changed.
     func resolve() {
         guard case .name(let name)? = question.endpoint?.host else { return }
-        for family in [SocketAddress.Family.ipv6, .ipv4] {
-            Resolver.shared.lookUp(name, family) { [weak self] answer in
-                guard let self, case .success(let found) = answer else { return }
-                let addresses = found.compactMap(\.ipAddress)
-                state.withLock { state in
-                    let others = (state.resolved ?? []).filter {
-                        ($0.family == .ipv6) != (family == .ipv6)
-                    }
-                    state.resolved = others + addresses
-                }
-                observer.evaluate(self)
+        let families = question.requirement.family.map { [$0] } ?? [.ipv6, .ipv4]
+        let answers = Answers(families.count)
+        for family in families {
+            Resolver.shared.lookUp(name, family == .ipv6 ? .ipv6 : .ipv4) { [weak self] answer in
+                let found = (try? answer.get())?.compactMap(\.ipAddress) ?? []
+                if let all = answers.note(family, found) { self?.adopt(all) }
+            }
+        }
+    }
+
+    /// Without an answer the earlier one stands.
+    private func adopt(_ addresses: [IPAddress]) {
+        guard !addresses.isEmpty else { return }
+        state.withLock { $0.resolved = addresses }
+        evaluate()
+    }
+
+    /// One family alone would make an unsatisfied path of a host that the other one reaches.
+    private final class Answers: Sendable {
+        private struct State {
+            var missing: Int
+            var addresses: [AddressFamily: [IPAddress]] = [:]
+        }
+
+        private let state: Locked<State>
+
+        init(_ count: Int) { state = Locked(State(missing: count)) }
+
+        /// All of them, with the last.
+        func note(_ family: AddressFamily, _ addresses: [IPAddress]) -> [IPAddress]? {
+            state.withLock { state in
+                state.missing -= 1
+                state.addresses[family] = addresses
+                guard state.missing == 0 else { return nil }
+                return (state.addresses[.ipv6] ?? []) + (state.addresses[.ipv4] ?? [])
             }
         }
     }

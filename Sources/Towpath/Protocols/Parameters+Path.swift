@@ -2,6 +2,8 @@ internal import TowpathWire
 
 /// Which ways a connection may take, and whether it waits for one. For connections only: a listener that
 /// is given any of these fails with ``NetworkError/Code/optionFailed``.
+///
+/// For a host that is given by name, the way to everywhere decides, since the name is looked up by it.
 extension Parameters {
     /// Uses interfaces of this type only.
     public func requiredInterfaceType(_ type: InterfaceType) -> Parameters {
