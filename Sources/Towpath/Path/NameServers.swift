@@ -12,12 +12,12 @@ final class NameServers: EventHandler {
     }
 
     private let file: String
-    private let stubFile: String
+    private let upstreamFile: String
     private let state = Locked(State())
 
     init(_ options: NetworkObserver.Options) {
         file = options.resolverFile
-        stubFile = options.stubResolverFile
+        upstreamFile = options.upstreamResolverFile
         refresh()
     }
 
@@ -70,10 +70,10 @@ final class NameServers: EventHandler {
         refreshing.withLock { _ in
             state.withLock { state in
                 // A symlink may lead elsewhere by now.
-                state.names = state.inotify.watchDirectories(to: [file, stubFile])
+                state.names = state.inotify.watchDirectories(to: [file, upstreamFile])
             }
             var configuration = read(file)
-            if configuration?.isStub == true { configuration = read(stubFile) ?? configuration }
+            if configuration?.isLocalForwarder == true { configuration = read(upstreamFile) ?? configuration }
             let list = configuration?.nameServers ?? []
             return state.withLock { state in
                 defer { state.list = list }

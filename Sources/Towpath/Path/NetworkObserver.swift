@@ -19,9 +19,9 @@ final class NetworkObserver: EventHandler {
         var coalescing: Duration = .milliseconds(20)
         /// What the kernel may keep unread, in bytes.
         var receiveBuffer: Int32 = 1_048_576
-        /// resolv.conf(5) and what stands for it where systemd-resolved has its stub.
+        /// resolv.conf(5) and what stands for it where systemd-resolved answers on this host.
         var resolverFile = "/etc/resolv.conf"
-        var stubResolverFile = "/run/systemd/resolve/resolv.conf"
+        var upstreamResolverFile = "/run/systemd/resolve/resolv.conf"
     }
 
     struct State: ~Copyable {

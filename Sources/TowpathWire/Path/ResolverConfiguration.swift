@@ -1,7 +1,7 @@
 /// The name servers of resolv.conf(5).
 package struct ResolverConfiguration: Equatable, Sendable {
-    /// The stub of systemd-resolved, which has a file of its own for the real ones.
-    private static let stub = IPAddress.v4(IPv4Address(127, 0, 0, 53))
+    /// Where systemd-resolved answers itself; it has a file of its own for those that it asks.
+    private static let forwarder = IPAddress.v4(IPv4Address(127, 0, 0, 53))
 
     package let nameServers: [IPAddress]
 
@@ -13,5 +13,5 @@ package struct ResolverConfiguration: Equatable, Sendable {
         }
     }
 
-    package var isStub: Bool { nameServers == [Self.stub] }
+    package var isLocalForwarder: Bool { nameServers == [Self.forwarder] }
 }
