@@ -73,7 +73,9 @@ final class NameServers: EventHandler {
                 state.names = state.inotify.watchDirectories(to: [file, upstreamFile])
             }
             var configuration = read(file)
-            if configuration?.isLocalForwarder == true { configuration = read(upstreamFile) ?? configuration }
+            if configuration?.isLocalForwarder == true {
+                configuration = read(upstreamFile) ?? configuration
+            }
             let list = configuration?.nameServers ?? []
             return state.withLock { state in
                 defer { state.list = list }

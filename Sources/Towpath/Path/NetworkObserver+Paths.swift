@@ -119,7 +119,13 @@ extension NetworkObserver {
         }
     }
 
+    /// On the pool: the loop must not wait for the kernel.
     func poll() {
+        try? BlockingPool.shared.submit { [self] in lookAgain() }
+        schedulePoll()
+    }
+
+    private func lookAgain() {
         let table = InterfacePoll.table()
         let isChanged = state.withLock { state in
             defer { state.lists.table = table }
@@ -127,6 +133,5 @@ extension NetworkObserver {
         }
         if isChanged { post([NetworkEvent(.gap, cause: "polled: the interfaces are others")]) }
         evaluateAll()
-        schedulePoll()
     }
 }
