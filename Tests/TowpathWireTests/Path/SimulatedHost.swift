@@ -61,6 +61,11 @@ struct SimulatedHost {
         _ = table.apply(.newLink(link))
     }
 
+    /// What a datagram of the kernel tells.
+    mutating func hear(_ bytes: [UInt8]) throws {
+        for message in try contents(of: bytes) { _ = table.apply(message) }
+    }
+
     mutating func address(
         _ index: UInt32, _ text: String, _ length: UInt8, flags: UInt32 = 0x80, scope: UInt8 = 0
     ) throws {
