@@ -75,13 +75,35 @@ package enum FileLinks {
 
     package static func exists(_ path: String) -> Bool { shim_exists(path) != 0 }
 
-    /// The beginning of a small file, up to 64 KiB; nil if it cannot be read.
+    /// The beginning of a file, up to 1 MiB; nil if it cannot be read.
     package static func contents(of path: String) -> [UInt8]? {
         let number = shim_open_read(path)
         guard number >= 0 else { return nil }
         let file = Descriptor(owning: Int32(number))
+        var contents: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = shim_read(file.number, &buffer, buffer.count)
-        return count < 0 ? nil : Array(buffer.prefix(count))
+        // Files of /proc come in pieces.
+        while contents.count < 1_048_576 {
+            let count = shim_read(file.number, &buffer, buffer.count)
+            if count < 0 { return nil }
+            if count == 0 { break }
+            contents += buffer.prefix(count)
+        }
+        return contents
+    }
+}
+
+/// Which file a path names, a symlink not followed: another one may take its name.
+package struct FileIdentity: Equatable, Sendable {
+    private let device, inode: UInt64
+    package let isSocket: Bool
+
+    /// Nil if there is none.
+    package init?(_ path: String) {
+        var found = shim_identity()
+        guard shim_identify(path, &found) == 0 else { return nil }
+        device = found.device
+        inode = found.inode
+        isSocket = found.is_socket != 0
     }
 }

@@ -4,21 +4,8 @@ internal import CTowpathLinux
 /// with the listener, unless it is another's by then.
 package final class UnixSocketFile: Sendable {
     private let path: String
-    private let identity: Identity
+    private let identity: FileIdentity
     private let isRemoved = Locked(false)
-
-    private struct Identity: Equatable, Sendable {
-        let device, inode: UInt64
-        let isSocket: Bool
-
-        init?(_ path: String) {
-            var found = shim_identity()
-            guard shim_identify(path, &found) == 0 else { return nil }
-            device = found.device
-            inode = found.inode
-            isSocket = found.is_socket != 0
-        }
-    }
 
     /// Binds the socket to the path. `mode` holds from the beginning, so that nobody slips in before.
     package init(
@@ -32,14 +19,14 @@ package final class UnixSocketFile: Sendable {
         }
         // bind(2) took the umask off.
         if let mode { try check(shim_chmod(path, mode), "chmod") }
-        guard let identity = Identity(path) else { throw SystemError(ENOENT, "lstat") }
+        guard let identity = FileIdentity(path) else { throw SystemError(ENOENT, "lstat") }
         self.path = path
         self.identity = identity
     }
 
     /// A socket file to which nobody listens. Anything else is not ours to remove.
     private static func isStale(_ address: SocketAddress, _ path: String) -> Bool {
-        guard Identity(path)?.isSocket == true,
+        guard FileIdentity(path)?.isSocket == true,
             let probe = try? Descriptor.socket(.unix, .stream)
         else { return false }
         return probe.connect(to: address) == .failed(ECONNREFUSED)
@@ -50,6 +37,6 @@ package final class UnixSocketFile: Sendable {
             defer { isRemoved = true }
             return !isRemoved
         }
-        if isFirst, Identity(path) == identity { _ = shim_unlink(path) }
+        if isFirst, FileIdentity(path) == identity { _ = shim_unlink(path) }
     }
 }

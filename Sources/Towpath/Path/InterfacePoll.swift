@@ -1,8 +1,8 @@
 internal import TowpathReactor
 internal import TowpathWire
 
-/// What can be known without netlink: the interfaces by getifaddrs(3), and the way to a destination by
-/// connecting a datagram socket, which sends nothing.
+/// What can be known without netlink: the interfaces by netdevice(7) and /proc/net, and the way to a
+/// destination by connecting a datagram socket, which sends nothing.
 enum InterfacePoll {
     static func table() -> NetworkTable {
         var table = NetworkTable()
@@ -11,16 +11,20 @@ enum InterfacePoll {
             link.index = entry.index
             link.name = entry.name
             link.hardwareType = 1
+            link.mtu = entry.mtu
             link.flags = LinkMessage.Flags(rawValue: entry.flags)
-            // Whether there is a carrier, getifaddrs(3) tells by this flag.
+            // netdevice(7) tells by this flag whether there is a carrier.
             if link.flags.contains(.running) { link.flags.insert(.lowerUp) }
             _ = table.apply(.newLink(link))
-            guard let address = entry.address?.ipAddress else { continue }
-            var message = AddressMessage()
-            message.index = entry.index
-            message.address = address
-            if case .v6(let six) = address, six.isLinkLocal { message.scope = 253 }
-            _ = table.apply(.newAddress(message))
+            for address in entry.addresses {
+                var message = AddressMessage()
+                message.index = entry.index
+                message.address = address.address.ipAddress
+                message.prefixLength = address.prefixLength
+                message.scope = address.scope
+                message.flags = AddressMessage.Flags(rawValue: UInt32(address.flags))
+                _ = table.apply(.newAddress(message))
+            }
         }
         return table
     }
