@@ -7,6 +7,10 @@ package final class BlockingPool: Sendable {
     /// 16: a resolver that is down holds a thread for 10 s or more for each name.
     package static let shared = BlockingPool(limit: 16)
 
+    /// For questions to the kernel about its network: it answers in microseconds, or waits for its lock
+    /// of all interfaces, and they must not wait behind a resolver that is down.
+    package static let network = BlockingPool(limit: 4)
+
     private struct State {
         var queue = Ring<@Sendable () -> Void>()
         var threadCount = 0
@@ -79,4 +83,9 @@ package final class BlockingPool: Sendable {
             work?()
         }
     }
+}
+
+/// Waiting on a thread of a pool.
+package enum BlockingPause {
+    package static func milliseconds(_ count: Int32) { _ = poll(nil, 0, count) }
 }

@@ -55,9 +55,9 @@ extension ConnectionCore {
     }
 
     private func establish(_ plan: ConnectionPlan) async {
-        let path = ConnectionPath(plan)
         let start = MonotonicClock.now
         let deadline = MonotonicClock.deadline(after: plan.connectionTimeout)
+        let path = ConnectionPath(plan, on: loop, until: deadline)
         // A path that has just come may go and come once more between two looks.
         var mayRetry = false
         while true {
@@ -75,7 +75,7 @@ extension ConnectionCore {
                 }
                 wake(beginWaiting(lack))
                 let needsNames = error.code == .resolverUnavailable
-                guard await path.wait(on: loop, until: deadline, forNames: needsNames) else {
+                guard await path.wait(forNames: needsNames) else {
                     return wake(fail(Self.waitedInVain(lack), establishment.report))
                 }
                 wake(endWaiting())

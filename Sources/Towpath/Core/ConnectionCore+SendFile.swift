@@ -58,7 +58,7 @@ extension ConnectionCore {
                 }
             }
         }
-        let opened = try await open.run(on: loop, until: deadline)
+        let opened = try await open.run(on: loop, until: deadline, .send)
         do { return try opened.get() } catch {
             throw NetworkError(error.code, .send, "\(path): \(error.message)", cause: error.cause)
         }
@@ -99,7 +99,7 @@ extension ConnectionCore {
         var result = Transfer.done(0)
         defer { if result != .wouldBlock { state.withLock { $0.isWritable = true } } }
         let call = PoolCall { transfer.send(from: offset, count: count) }
-        result = try await call.run(on: loop, until: deadline)
+        result = try await call.run(on: loop, until: deadline, .send)
         return result
     }
 

@@ -4,11 +4,24 @@ internal import TowpathWire
 /// The path of a connection that is being opened: whether there is one, and waiting for it.
 final class ConnectionPath {
     private let plan: ConnectionPlan
-    private var view: PathView?
+    private let loop: EventLoop
+    private let deadline: UInt64
+    private var handle: Handle?
 
-    init(_ plan: ConnectionPlan) { self.plan = plan }
+    init(_ plan: ConnectionPlan, on loop: EventLoop, until deadline: UInt64) {
+        self.plan = plan
+        self.loop = loop
+        self.deadline = deadline
+    }
 
-    deinit { view?.close() }
+    /// A view that ends with the one who opened it, also where nobody waited for it.
+    private final class Handle: Sendable {
+        let view: PathView
+
+        init(_ view: PathView) { self.view = view }
+
+        deinit { view.close() }
+    }
 
     /// The plan with the interface that its requirements choose; throws if there is none.
     func chosen() async throws(NetworkError) -> ConnectionPlan {
@@ -44,36 +57,36 @@ final class ConnectionPath {
     }
 
     /// Waits for a path; false at the deadline or when the task is cancelled.
-    func wait(on loop: EventLoop, until deadline: UInt64, forNames needsNames: Bool) async -> Bool {
-        guard let view = try? await open().view else { return false }
+    func wait(forNames needsNames: Bool) async -> Bool {
+        guard let handle = try? await open().handle else { return false }
         let waiter = Waiter()
-        let end = view.observe { path in
+        let end = handle.view.observe { path in
             if path.status == .satisfied, path.supportsDNS || !needsNames { waiter.finish(.ready) }
         }
         defer { end() }
         return await waiter.wait(on: loop, until: deadline) == .ready
     }
 
-    /// On the pool: the kernel may let it wait.
-    private func open() async throws(NetworkError) -> (view: PathView, path: Path) {
-        let (view, question) = (view, question)
-        let result: Result<(view: PathView, path: Path), NetworkError>
-        do throws(SystemError) {
-            result = try await BlockingPool.shared.run {
-                Result { () throws(NetworkError) in
-                    if let view {
-                        view.evaluate()
-                        return (view, view.path)
-                    }
-                    let new = try PathView.open(question, NetworkObserver.Options())
-                    return (new, new.path)
+    /// On the pool: the kernel may let it wait, and then the caller need not.
+    private func open() async throws(NetworkError) -> (handle: Handle, path: Path) {
+        let (handle, question) = (handle, question)
+        let call = PoolCall(on: .network, mayBeAbandoned: true) {
+            Result { () throws(NetworkError) in
+                if let handle {
+                    handle.view.evaluate()
+                    return (handle, handle.view.path)
                 }
+                let new = Handle(try PathView.open(question, NetworkObserver.Options()))
+                return (new, new.view.path)
             }
-        } catch {
-            throw NetworkError(error, .connect, "no path monitor")
         }
-        let opened = try result.get()
-        self.view = opened.view
+        let opened: (handle: Handle, path: Path)
+        do {
+            opened = try await call.run(on: loop, until: deadline, .connect).get()
+        } catch {
+            throw error as? NetworkError ?? .closed(.connect)
+        }
+        self.handle = opened.handle
         return opened
     }
 
