@@ -14,6 +14,9 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         case rule
         /// The name servers.
         case dns
+        /// The file of the monitored namespace went or became another: the namespace lives as long as
+        /// somebody uses it, and stays monitored.
+        case namespace
         /// Events were lost, or not taken in time; what is published since then is right again.
         case gap
     }
@@ -24,6 +27,8 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
     public let interface: String?
     /// The interface's number; 0 where there is none.
     public let index: UInt32
+    /// Whether it is a port of another interface, such as a bridge, which has the addresses.
+    public let isPort: Bool
     /// How it was, and how it is: `state`, `carrier`, `mtu`, `name`, `kind` of a link; `address`,
     /// `flags` of an address; `destination`, `gateway`, `metric`, `table` of a route.
     public let old: [String: String]
@@ -39,18 +44,39 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         self.kind = kind
         interface = nil
         index = 0
+        isPort = false
         old = [:]
         new = [:]
         self.cause = cause
     }
 
+    private struct Interface {
+        let name: String
+        let index: UInt32
+        let isPort: Bool
+
+        init(_ link: LinkMessage) {
+            name = link.name
+            index = link.index
+            isPort = link.master != nil
+        }
+
+        init(_ index: UInt32, _ table: NetworkTable) {
+            let link = table.link(index)
+            name = link?.name ?? "\(index)"
+            self.index = index
+            isPort = link?.master != nil
+        }
+    }
+
     private init(
-        _ kind: Kind, _ name: String, _ interface: (name: String, index: UInt32)?,
-        _ old: [String: String], _ new: [String: String]
+        _ kind: Kind, _ name: String, _ interface: Interface?, _ old: [String: String],
+        _ new: [String: String]
     ) {
         self.kind = kind
         self.interface = interface?.name
         index = interface?.index ?? 0
+        isPort = interface?.isPort ?? false
         self.old = old
         self.new = new
         let changes = Set(old.keys).union(new.keys).sorted().compactMap { key -> String? in
@@ -75,15 +101,14 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
             guard let link = new ?? old else { return [] }
             return [
                 NetworkEvent(
-                    .link, new == nil ? "DELLINK" : "NEWLINK", (link.name, link.index),
+                    .link, new == nil ? "DELLINK" : "NEWLINK", Interface(link),
                     old?.details ?? [:], new?.details ?? [:])
             ]
         case .address(let old, let new):
             guard let address = new ?? old else { return [] }
-            let name = table.link(address.index)?.name ?? "\(address.index)"
             return [
                 NetworkEvent(
-                    .address, new == nil ? "DELADDR" : "NEWADDR", (name, address.index),
+                    .address, new == nil ? "DELADDR" : "NEWADDR", Interface(address.index, table),
                     old?.details ?? [:], new?.details ?? [:])
             ]
         case .routes:
@@ -107,10 +132,8 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         }
     }
 
-    private static func interface(
-        _ route: RouteMessage, _ table: NetworkTable
-    ) -> (name: String, index: UInt32)? {
-        route.hops.first?.interface.map { (table.link($0)?.name ?? "\($0)", $0) }
+    private static func interface(_ route: RouteMessage, _ table: NetworkTable) -> Interface? {
+        route.hops.first?.interface.map { Interface($0, table) }
     }
 }
 

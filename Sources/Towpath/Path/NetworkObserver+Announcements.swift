@@ -102,6 +102,12 @@ extension NetworkObserver {
         case Self.drainTag:
             state.withLock { $0.isDrainScheduled = false }
             handle([.input])
+        case Self.resyncTag:
+            let cause = state.withLock { state in
+                state.resyncTimer = nil
+                return state.resyncCause
+            }
+            listAnew(because: cause)
         default: poll()
         }
     }
@@ -119,16 +125,26 @@ extension NetworkObserver {
         let pause = state.withLock { state -> UInt64? in
             guard !state.isResynchronizing, !state.isClosed else { return nil }
             state.isResynchronizing = true
-            // Twice as long each time while a storm goes on: 100 ms to 10 s.
-            let isStorm = now - state.lastResync < 2 * max(state.resyncPause, 100_000_000)
+            // From one to the next, twice as long each time while a storm goes on: 100 ms to 10 s.
+            let since = now - state.lastResync
+            let isStorm = since < 2 * max(state.resyncPause, 100_000_000)
             state.resyncPause =
                 isStorm ? min(max(state.resyncPause * 2, 100_000_000), 10_000_000_000) : 0
-            return state.resyncPause
+            return state.resyncPause > since ? state.resyncPause - since : 0
         }
-        guard let pause, let client else { return }
+        guard let pause else { return }
+        guard pause > 0 else { return listAnew(because: loss) }
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.resyncCause = loss
+            state.resyncTimer = loop.schedule(at: now + pause, self, tag: Self.resyncTag)
+        }
+    }
+
+    private func listAnew(because loss: String?) {
+        guard let client else { return }
         do throws(SystemError) {
-            try BlockingPool.shared.submit { [self] in
-                if pause > 0 { BlockingPause.milliseconds(Int32(pause / 1_000_000)) }
+            try BlockingPool.network.submit { [self] in
                 adopt(try? NetworkLists(from: client, mayPause: true), because: loss)
             }
         } catch {

@@ -12,7 +12,7 @@ extension NetworkObserver {
         }
         guard begins else { return }
         do throws(SystemError) {
-            try BlockingPool.shared.submit { [self] in
+            try BlockingPool.network.submit { [self] in
                 while takeEvaluation() {
                     let views = state.withLock { $0.views.values.compactMap(\.view) }
                     guard !views.isEmpty else { continue }
@@ -100,13 +100,19 @@ extension NetworkObserver {
 
     /// A route that a router announced ends without a word; the kernel tells up to 30 s later.
     func scheduleExpiry(_ state: inout State, _ defaults: [RouteMessage]) {
-        if let timer = state.expiryTimer.take() { loop.cancel(timer) }
         guard !state.isClosed, state.token != nil else { return }
         let seconds = defaults.compactMap(\.expires).min()
         guard seconds != nil || state.lists.isDoubtful else { return }
-        let delay = UInt64(min(seconds ?? 1, state.lists.isDoubtful ? 1 : .max)) + 1
-        state.expiryTimer = loop.schedule(
-            at: MonotonicClock.now + delay * 1_000_000_000, self, tag: Self.expiryTag)
+        let whole = UInt64(min(seconds ?? 1, state.lists.isDoubtful ? 1 : .max)) + 1
+        // In its last hundredth of a second a route looks like one that stays: look behind that.
+        let deadline = MonotonicClock.now + whole * 1_000_000_000 + 50_000_000
+        // An earlier look stands, also where the route does not tell its end any more.
+        if let timer = state.expiryTimer {
+            guard deadline < state.expiry else { return }
+            loop.cancel(timer)
+        }
+        state.expiry = deadline
+        state.expiryTimer = loop.schedule(at: deadline, self, tag: Self.expiryTag)
     }
 
     // MARK: Without netlink
@@ -115,13 +121,14 @@ extension NetworkObserver {
         state.withLock { state in
             guard !state.isClosed else { return }
             state.pollTimer = loop.schedule(
-                at: MonotonicClock.now + Self.pollInterval, self, tag: Self.pollTag)
+                at: MonotonicClock.deadline(after: options.pollInterval), self,
+                tag: Self.pollTag)
         }
     }
 
     /// On the pool: the loop must not wait for the kernel.
     func poll() {
-        try? BlockingPool.shared.submit { [self] in lookAgain() }
+        try? BlockingPool.network.submit { [self] in lookAgain() }
         schedulePoll()
     }
 

@@ -22,6 +22,10 @@ final class NetworkObserver: EventHandler {
         /// resolv.conf(5) and what stands for it where systemd-resolved answers on this host.
         var resolverFile = "/etc/resolv.conf"
         var upstreamResolverFile = "/run/systemd/resolve/resolv.conf"
+        /// False for what tests see of a host without netlink.
+        var usesNetlink = true
+        /// How often the network is looked at without netlink.
+        var pollInterval: Duration = .seconds(5)
     }
 
     struct State: ~Copyable {
@@ -29,14 +33,17 @@ final class NetworkObserver: EventHandler {
         var token: Token?
         var lists: NetworkLists
         var views: [ObjectIdentifier: WeakView] = [:]
-        var listeners: [Int: AsyncStream<NetworkEvent>.Continuation] = [:]
-        var listenerCount = 0
+        var listeners: [ObjectIdentifier: WeakQueue] = [:]
         /// When the first change came that is not published yet.
         var changedSince: UInt64?
         var timer: TimerID?
         var pollTimer: TimerID?
         /// When a route or the patience with a doubtful list ends.
         var expiryTimer: TimerID?
+        var expiry: UInt64 = 0
+        /// When all is listed anew, after a pause.
+        var resyncTimer: TimerID?
+        var resyncCause: String?
         var isResynchronizing = false
         /// A deadline goes on reading where the last turn's share ended.
         var isDrainScheduled = false
@@ -56,18 +63,23 @@ final class NetworkObserver: EventHandler {
         weak var view: PathView?
     }
 
+    struct WeakQueue {
+        weak var queue: EventQueue?
+    }
+
     let loop: EventLoop
     let options: Options
     /// Nil where the kernel or a sandbox has no netlink: then changes are looked for now and then.
     let client: NetlinkClient?
     let nameServers: NameServers
+    private let namespaceWatch: FileWatch?
     let state: Locked<State>
 
     static let coalesceTag: UInt8 = 0
     static let expiryTag: UInt8 = 1
     static let pollTag: UInt8 = 2
     static let drainTag: UInt8 = 3
-    static let pollInterval: UInt64 = 5_000_000_000
+    static let resyncTag: UInt8 = 4
 
     // MARK: The shared ones
 
@@ -86,6 +98,7 @@ final class NetworkObserver: EventHandler {
 
     init(_ options: Options) throws(NetworkError) {
         self.options = options
+        namespaceWatch = options.namespace.map { FileWatch([$0]) }
         do throws(SystemError) {
             loop = try EventLoopGroup.shared.nearest()
             nameServers = NameServers(options)
@@ -104,9 +117,14 @@ final class NetworkObserver: EventHandler {
         var lists: NetworkLists
 
         static func open(_ options: Options) throws(SystemError) -> Source {
-            do throws(SystemError) { return try netlink(options) } catch {
-                // A namespace that cannot be entered has no other way.
-                guard options.namespace == nil else { throw error }
+            do throws(SystemError) {
+                if !options.usesNetlink { throw SystemError(SystemError.wrongFamily, "socket") }
+                return try netlink(options)
+            } catch {
+                // A namespace has no other way, and want of descriptors or memory may pass.
+                guard options.namespace == nil, error.kind != .noDescriptors,
+                    error.kind != .noMemory
+                else { throw error }
                 return Source(
                     client: nil, events: nil, lists: NetworkLists(table: InterfacePoll.table()))
             }
@@ -159,6 +177,7 @@ final class NetworkObserver: EventHandler {
 
     private func begin() {
         nameServers.watch(on: loop) { [weak self] in self?.nameServersChanged() }
+        watchNamespace()
         state.withLock { state in
             guard let events = state.events.take() else { return }
             state.token = try? loop.register(events, for: [.input], handler: self)
@@ -167,9 +186,31 @@ final class NetworkObserver: EventHandler {
         if client == nil { schedulePoll() }
     }
 
+    private final class Once: Sendable {
+        private let isDone = Locked(false)
+
+        func isFirst() -> Bool {
+            isDone.withLock { isDone in
+                defer { isDone = true }
+                return !isDone
+            }
+        }
+    }
+
+    /// The namespace's sockets keep it alive, but nobody else finds it without its file.
+    private func watchNamespace() {
+        guard let path = options.namespace, let identity = FileIdentity(path) else { return }
+        let isTold = Once()
+        namespaceWatch?.start(on: loop) { [weak self] in
+            guard FileIdentity(path) != identity, isTold.isFirst() else { return }
+            self?.post([NetworkEvent(.namespace, cause: "netns \(path) gone; still monitored")])
+        }
+    }
+
     private func end() {
         Self.shared.withLock { if $0[options] === self { $0[options] = nil } }
         nameServers.close()
+        namespaceWatch?.close()
         let listeners = state.withLock { state in
             if let events = state.events.take(), let token = state.token.take() {
                 loop.deregister(events, token: token)
@@ -177,39 +218,34 @@ final class NetworkObserver: EventHandler {
             if let timer = state.timer.take() { loop.cancel(timer) }
             if let timer = state.pollTimer.take() { loop.cancel(timer) }
             if let timer = state.expiryTimer.take() { loop.cancel(timer) }
+            if let timer = state.resyncTimer.take() { loop.cancel(timer) }
             defer { state.listeners = [:] }
-            return state.listeners.values.map { $0 }
+            return state.listeners.values.compactMap(\.queue)
         }
         for listener in listeners { listener.finish() }
     }
 
     // MARK: Events
 
-    /// What is heard from now on; the newest 4,096 wait to be taken.
+    /// What is heard from now on.
     func events() -> AsyncStream<NetworkEvent> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(4_096)) { continuation in
-            let number = state.withLock { state -> Int? in
-                guard !state.isClosed else { return nil }
-                state.listenerCount += 1
-                state.listeners[state.listenerCount] = continuation
-                return state.listenerCount
-            }
-            guard let number else { return continuation.finish() }
-            continuation.onTermination = { [weak self] _ in
-                _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
-            }
+        let queue = EventQueue { [weak self] queue in
+            _ = self?.state.withLock { $0.listeners.removeValue(forKey: queue) }
         }
+        let isOpen = state.withLock { state in
+            if !state.isClosed {
+                state.listeners[ObjectIdentifier(queue)] = WeakQueue(queue: queue)
+            }
+            return !state.isClosed
+        }
+        if !isOpen { queue.finish() }
+        return EventQueue.stream(of: queue)
     }
 
     func post(_ events: [NetworkEvent]) {
         guard !events.isEmpty else { return }
-        let listeners = state.withLock { Array($0.listeners.values) }
-        for event in events {
-            for listener in listeners {
-                if case .dropped = listener.yield(event) {
-                    listener.yield(NetworkEvent(.gap, cause: "events were not taken in time"))
-                }
-            }
+        for queue in state.withLock({ $0.listeners.values.compactMap(\.queue) }) {
+            for event in events { queue.hear(event) }
         }
     }
 }

@@ -13,7 +13,9 @@ public final class PathMonitor: AsyncSequence, Sendable {
     /// What to monitor, and how.
     public struct Configuration: Sendable {
         /// The way to this host, instead of the way to everywhere. A name is looked up, and looked up
-        /// again when the network changed; until then the way to everywhere stands for it.
+        /// again when the network changed. Until then, and where it is unknown, the way to everywhere
+        /// stands for it in ``PathMonitor/currentPath``; those who iterate or wait hear of a satisfied
+        /// path only once the name was looked up.
         public var endpoint: Endpoint?
         /// Only this interface, by name.
         public var requiredInterface: String?
@@ -48,6 +50,9 @@ public final class PathMonitor: AsyncSequence, Sendable {
         /// What the kernel may keep of unread announcements, in bytes; the host bounds it. When it is
         /// full, all is listed anew. Default: 1 MiB.
         public var receiveBufferSize = 1_048_576
+        /// False for tests of what remains without netlink, and how often it looks then.
+        package var usesNetlink = true
+        package var pollInterval: Duration = .seconds(5)
 
         /// The way to everywhere.
         public init() {}
@@ -116,7 +121,9 @@ public final class PathMonitor: AsyncSequence, Sendable {
     /// slow gets the newest. Ends with its task.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// The steps of every change from now on, also of those that leave the path as it is.
+    /// The steps of every change from now on, also of those that leave the path as it is. 4,096 wait to
+    /// be taken; the ones that come then are lost until all are, and a ``NetworkEvent/Kind/gap`` stands
+    /// for them.
     public var events: AsyncStream<NetworkEvent> {
         (try? view.get().observer.events()) ?? AsyncStream { $0.finish() }
     }
@@ -150,7 +157,7 @@ public final class PathMonitor: AsyncSequence, Sendable {
     private func openedView() async throws -> PathView {
         let opened: Result<PathView, NetworkError>
         do throws(SystemError) {
-            opened = try await BlockingPool.shared.run { [self] in
+            opened = try await BlockingPool.network.run { [self] in
                 view.map { view in
                     _ = view.path
                     return view
@@ -205,7 +212,7 @@ public final class PathMonitor: AsyncSequence, Sendable {
             observation.begin { view.observe { continuation.yield($0) } }
         }
         // Without a thread of the pool, on the caller's.
-        if (try? BlockingPool.shared.submit(begin)) == nil { begin() }
+        if (try? BlockingPool.network.submit(begin)) == nil { begin() }
     }
 
     /// May end before it has begun.
@@ -282,6 +289,8 @@ extension PathMonitor.Configuration {
         options.coalescing = coalescing
         options.resolverFile = resolverFile
         options.receiveBuffer = Int32(clamping: receiveBufferSize)
+        options.usesNetlink = usesNetlink
+        options.pollInterval = pollInterval
         return options
     }
 }

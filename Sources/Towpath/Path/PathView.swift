@@ -12,13 +12,22 @@ final class PathView: Sendable {
         var path: Path?
         /// Which evaluation it is of: several threads may evaluate, and the last begun counts.
         var number: UInt64 = 0
+        /// How many paths there were.
+        var version: UInt64 = 0
         /// The addresses of a host that was given by name; nil until they are known.
         var resolved: [IPAddress]?
-        var observers: [Int: @Sendable (Path) -> Void] = [:]
+        /// They are looked up for the first time: whether the host can be reached is not known yet.
+        var isResolving = false
+        var observers: [Int: Observer] = [:]
         var count = 0
-        /// The newest path that observers have not heard yet, and whether somebody tells them now.
-        var pending: Path?
+        /// Somebody tells the observers now, and goes on while there is something new.
         var isTelling = false
+    }
+
+    private struct Observer {
+        let call: @Sendable (Path) -> Void
+        /// Which version it was told last.
+        var version: UInt64 = 0
     }
 
     let question: Question
@@ -55,20 +64,16 @@ final class PathView: Sendable {
         return state.withLock { $0.path } ?? Path()
     }
 
-    /// Calls with the path now and each later one; the newest, if several came while it was called.
-    func observe(_ observer: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void {
-        var path = path
+    /// Calls with the path now and each later one, one call at a time; the newest, if several came
+    /// while it was called.
+    func observe(_ call: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void {
+        _ = path
         let number = state.withLock { state in
             state.count += 1
-            state.observers[state.count] = observer
+            state.observers[state.count] = Observer(call: call)
             return state.count
         }
-        observer(path)
-        // Another thread may have told a newer one in between: the last one that is told is the newest.
-        while let newer = state.withLock({ $0.path }), newer != path {
-            path = newer
-            observer(path)
-        }
+        tell()
         return { [weak self] in self?.removeObserver(number) }
     }
 
@@ -80,30 +85,41 @@ final class PathView: Sendable {
     /// True if it is another path than before.
     @discardableResult
     func publish(_ path: Path, _ number: UInt64) -> Bool {
-        let (isNew, tells) = state.withLock { state -> (Bool, Bool) in
-            guard number >= state.number else { return (false, false) }
+        let isNew = state.withLock { state in
+            guard number >= state.number else { return false }
             state.number = number
-            guard path != state.path else { return (false, false) }
+            guard path != state.path else { return false }
             state.path = path
-            state.pending = path
-            defer { state.isTelling = true }
-            return (true, !state.isTelling)
+            state.version += 1
+            return true
         }
-        if tells { tell() }
+        if isNew { tell() }
         return isNew
     }
 
     private func tell() {
-        while true {
-            let next = state.withLock { state -> (Path, [@Sendable (Path) -> Void])? in
-                guard let path = state.pending.take() else {
-                    state.isTelling = false
-                    return nil
-                }
-                return (path, Array(state.observers.values))
+        let begins = state.withLock { state in
+            defer { state.isTelling = true }
+            return !state.isTelling
+        }
+        guard begins else { return }
+        while let (path, observers) = news() {
+            for observer in observers { observer.call(path) }
+        }
+    }
+
+    /// The path, and who does not know it yet; nil once all do.
+    private func news() -> (Path, [Observer])? {
+        state.withLock { state in
+            let version = state.version
+            let unaware = state.observers.filter { $0.value.version < version }
+            let isKnown = !state.isResolving || state.path?.status != .satisfied
+            guard let path = state.path, isKnown, !unaware.isEmpty else {
+                state.isTelling = false
+                return nil
             }
-            guard let (path, observers) = next else { return }
-            for observer in observers { observer(path) }
+            for number in unaware.keys { state.observers[number]?.version = version }
+            return (path, Array(unaware.values))
         }
     }
 
@@ -125,6 +141,7 @@ final class PathView: Sendable {
     /// Looks a host name up, again after the network changed.
     func resolve() {
         guard case .name(let name)? = question.endpoint?.host else { return }
+        state.withLock { if $0.resolved == nil { $0.isResolving = true } }
         let families = question.requirement.family.map { [$0] } ?? [.ipv6, .ipv4]
         let answers = Answers(families.count)
         for family in families {
@@ -137,9 +154,10 @@ final class PathView: Sendable {
 
     /// Without an answer the earlier one stands.
     private func adopt(_ addresses: [IPAddress]) {
-        guard !addresses.isEmpty else { return }
-        state.withLock { $0.resolved = addresses }
-        evaluate()
+        state.withLock { if !addresses.isEmpty { $0.resolved = addresses } }
+        if !addresses.isEmpty { evaluate() }
+        state.withLock { $0.isResolving = false }
+        tell()
     }
 
     /// One family alone would make an unsatisfied path of a host that the other one reaches.
