@@ -4,6 +4,12 @@ import Glibc
 enum Clock {
     static var monotonicNanoseconds: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
+    /// Seconds between two times of ``monotonicNanoseconds``, to the millisecond.
+    static func seconds(since start: UInt64) -> String {
+        let milliseconds = (monotonicNanoseconds - start) / 1_000_000
+        return "\(milliseconds / 1_000)." + digits(milliseconds + 1_000, 3)
+    }
+
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
         var time = timespec()
         clock_gettime(clock, &time)

@@ -27,6 +27,8 @@ enum Console {
         return true
     }
 
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
     static var isTerminal: Bool { isatty(1) == 1 }
 
     static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

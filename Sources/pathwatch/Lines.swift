@@ -5,6 +5,9 @@ struct Lines {
     private let options: Options
     private let isColored: Bool
     private(set) var count = 0
+    private let start = Clock.monotonicNanoseconds
+    /// What was heard, printed or not.
+    private var heard: [Options.Kind: Int] = [:]
 
     init(_ options: Options) {
         self.options = options
@@ -17,6 +20,7 @@ struct Lines {
     }
 
     mutating func path(_ path: Path, after old: Path?) {
+        heard[.path, default: 0] += 1
         guard options.events.contains(.path) else { return }
         if options.isJSON {
             json("path", [("path", path.json)])
@@ -34,6 +38,8 @@ struct Lines {
     }
 
     mutating func event(_ event: NetworkEvent) {
+        heard[event.shownKind, default: 0] += 1
+        if event.isPort, !options.includesPorts { return }
         guard options.events.contains(event.shownKind) else { return }
         if let pattern = options.interfacePattern, event.kind != .gap,
             !PathMonitor.matches(event.interface ?? "", pattern)
@@ -61,6 +67,14 @@ struct Lines {
         }
     }
 
+    /// Such as `3 path, 12 link in 4.250 s`.
+    var statistics: String {
+        let counts = Options.Kind.allCases.compactMap { kind in
+            heard[kind].map { "\($0) \(kind.rawValue)" }
+        }
+        return counts.joined(separator: ", ") + " in \(Clock.seconds(since: start)) s"
+    }
+
     private mutating func json(_ type: String, _ members: [(String, JSON)]) {
         count += 1
         let head: [(String, JSON)] = [
@@ -77,6 +91,7 @@ struct Lines {
         switch options.timestamps {
         case .local: words.append(Clock.timeOfDay(isUTC: false))
         case .utc: words.append(Clock.utc)
+        case .rel: words.append("+" + Clock.seconds(since: start))
         case .none: break
         }
         words.append(type + String(repeating: " ", count: max(0, 5 - type.count)))
@@ -102,6 +117,7 @@ extension NetworkEvent {
         case .rule: .rule
         case .dns: .dns
         case .gap: .gap
+        case .namespace: .netns
         }
     }
 }

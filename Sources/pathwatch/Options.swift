@@ -28,13 +28,17 @@ struct Options {
           -4, -6                  one address family only
           --netns NAME|PID|PATH   another network namespace
 
-          --events LIST           of path,link,addr,route,rule,dns,gap (default: all but rule)
+          --events LIST           of path,link,addr,route,rule,dns,gap,netns (default: all but
+                                  rule)
           --interface PATTERN     only events of these interfaces
+          --all                   events of the ports of bridges and the like, too
           --coalesce DURATION     how long it has to be quiet before a path counts (20ms)
           --raw                   the same as --coalesce 0ms
           --json                  an object a line
           --explain               why, for each address family
-          --timestamps utc|local|none
+          --timestamps utc|local|rel|none
+                                  rel: seconds since the start
+          --stats                 what was heard, on standard error, at the end
           --color auto|always|never
 
           --exec PROGRAM, -- COMMAND...
@@ -49,7 +53,8 @@ struct Options {
           --help, --version
 
         A duration is a number with ms, s, m or h. Exit status: 0 well, 1 unsatisfied with --once,
-        2 wrong usage, 3 the network cannot be watched, 4 HOST is unknown, 124 time over.
+        2 wrong usage, 3 the network cannot be watched, 4 HOST is unknown, 124 time over,
+        128+N signal N.
         """
 
     enum Command {
@@ -61,9 +66,9 @@ struct Options {
         let message: String
     }
 
-    enum Timestamps: String { case utc, local, none }
+    enum Timestamps: String { case utc, local, rel, none }
     enum Color: String { case auto, always, never }
-    enum Kind: String, CaseIterable { case path, link, addr, route, rule, dns, gap }
+    enum Kind: String, CaseIterable { case path, link, addr, route, rule, dns, gap, netns }
 
     var monitor = PathMonitor.Configuration()
     var isOnce = false
@@ -73,6 +78,8 @@ struct Options {
     var lineLimit: Int?
     var events = Set(Kind.allCases).subtracting([.rule])
     var interfacePattern: String?
+    var includesPorts = false
+    var tellsStatistics = false
     var isJSON = false
     var explains = false
     var timestamps = Timestamps.local
@@ -106,6 +113,8 @@ struct Options {
         switch option {
         case "--once": isOnce = true
         case "--json": isJSON = true
+        case "--all": includesPorts = true
+        case "--stats": tellsStatistics = true
         case "--explain": explains = true
         case "--raw": monitor.coalescing = .zero
         case "--exec-initial": runsInitially = true
@@ -165,7 +174,9 @@ struct Options {
             monitor.namespace = "/proc/\(text)/ns/net"
         } else {
             monitor.namespace = "/run/netns/\(text)"
-            monitor.resolverFile = "/etc/netns/\(text)/resolv.conf"
+            let file = "/etc/netns/\(text)/resolv.conf"
+            // Without one of its own, `ip netns exec` leaves the host's in place.
+            if Console.exists(file) { monitor.resolverFile = file }
         }
     }
 

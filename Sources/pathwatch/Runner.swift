@@ -44,8 +44,13 @@ actor Runner {
 
     private static func end(of process: pid_t) async -> Int32 {
         await withCheckedContinuation { continuation in
-            let waiting = Waiting(process) { continuation.resume(returning: $0) }
-            waiting.start()
+            Background.run {
+                var status: Int32 = 0
+                while waitpid(process, &status, 0) < 0, errno == EINTR {}
+                // As a shell tells it.
+                continuation.resume(
+                    returning: status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F)
+            }
         }
     }
 
@@ -91,40 +96,5 @@ actor Runner {
             "PATHWATCH_DNS": path.supportsDNS ? "1" : "0",
             "PATHWATCH_SEQ": "\(sequence)",
         ]
-    }
-}
-
-/// Waits for a child on a thread of its own.
-private final class Waiting: Sendable {
-    private let process: pid_t
-    private let ended: @Sendable (Int32) -> Void
-
-    init(_ process: pid_t, _ ended: @escaping @Sendable (Int32) -> Void) {
-        self.process = process
-        self.ended = ended
-    }
-
-    func start() {
-        var thread = pthread_t()
-        let argument = Unmanaged.passRetained(self).toOpaque()
-        let result = pthread_create(
-            &thread, nil,
-            { argument in
-                guard let argument else { return nil }
-                Unmanaged<Waiting>.fromOpaque(argument).takeRetainedValue().wait()
-                return nil
-            }, argument)
-        if result == 0 {
-            pthread_detach(thread)
-        } else {
-            Unmanaged<Waiting>.fromOpaque(argument).release()
-            wait()
-        }
-    }
-
-    private func wait() {
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        ended(status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F)
     }
 }

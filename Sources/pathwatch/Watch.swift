@@ -2,13 +2,17 @@ import Glibc
 import Towpath
 
 /// Follows the paths and events, and ends the process when it has what it was started for.
-@MainActor
-final class Watch {
+actor Watch {
     private enum Update: Sendable {
         case path(Path)
         case event(NetworkEvent)
         /// The conditions have held long enough, if this is still the same time that they do.
         case held(Int)
+        /// Whether the host's name is.
+        case known
+        case unknown(String)
+        case timeOver
+        case signal(Int32)
     }
 
     private let options: Options
@@ -35,20 +39,34 @@ final class Watch {
     func run() async {
         startTimeout()
         if let failure = monitor.failure { Console.fail("\(failure)", status: 3) }
-        if case .hostPort(.name(let name), _)? = options.monitor.endpoint,
-            await !Self.isKnown(name)
-        {
-            Console.fail("\(name): the name is unknown", status: 4)
+        if case .hostPort(.name(let name), _)? = options.monitor.endpoint {
+            let sink = sink
+            Task { sink.yield(await Self.isKnown(name) ? .known : .unknown(name)) }
+        } else {
+            start()
         }
-        start()
         for await update in updates {
             switch update {
             case .path(let path): await show(path)
             case .event(let event): show(event)
             case .held(let number): if holds, number == holdCount { await finish() }
+            case .known: start()
+            case .unknown(let name): Console.fail("\(name): the name is unknown", status: 4)
+            case .timeOver:
+                Console.note("the time is over; \(monitor.currentPath)")
+                end(124)
+            // As a shell reports it.
+            case .signal(let number): end(128 + number)
             }
-            if let limit = options.lineLimit, lines.count >= limit { exit(0) }
+            if let limit = options.lineLimit, lines.count >= limit { end(0) }
         }
+    }
+
+    nonisolated func end(by signal: Int32) { sink.yield(.signal(signal)) }
+
+    private func end(_ status: Int32) -> Never {
+        if options.tellsStatistics { Console.note(lines.statistics) }
+        exit(status)
     }
 
     private static func isKnown(_ name: String) async -> Bool {
@@ -74,10 +92,10 @@ final class Watch {
     /// From the start on, also while a name is looked up.
     private func startTimeout() {
         guard let timeout = options.timeout else { return }
-        let monitor = monitor
+        let sink = sink
         Task.detached {
             try await Task.sleep(for: timeout)
-            Console.fail("the time is over; \(monitor.currentPath)", status: 124)
+            sink.yield(.timeOver)
         }
     }
 
@@ -85,7 +103,7 @@ final class Watch {
         let old = last
         last = path
         lines.path(path, after: old)
-        if options.isOnce { exit(path.status == .satisfied ? 0 : 1) }
+        if options.isOnce { end(path.status == .satisfied ? 0 : 1) }
         if old != nil || options.runsInitially { await runner?.run(for: path, after: old) }
         await notifier?.tell(path, isReady: options.conditions.isEmpty)
         checkConditions()
@@ -118,6 +136,6 @@ final class Watch {
     /// The conditions are met.
     private func finish() async {
         if let last { await notifier?.tell(last, isReady: true) }
-        exit(0)
+        end(0)
     }
 }
