@@ -1,0 +1,148 @@
+import Foundation
+
+/// The path monitor beside a C program that reads what the kernel announces and keeps nothing.
+struct Paths: Sendable {
+    let name: String
+    private let measure: @Sendable (Bench, Namespace) throws -> [Row]
+
+    static let all = [
+        Paths(name: "path-event") { try eventRows(in: $0, $1) },
+        Paths(name: "path-idle-wakeups") { [try wakeUpsRow(in: $0, $1)] },
+        Paths(name: "path-resync-1000") { [try resyncRow(in: $0, $1)] },
+        Paths(name: "path-churn") { [try churnRow(in: $0, $1)] },
+    ]
+
+    /// Nothing where there can be no namespace, and says so.
+    func rows(in bench: Bench) throws -> [Row] {
+        if let obstacle = Namespace.obstacle {
+            emit("\(name): left out, \(obstacle)")
+            return []
+        }
+        return try measure(bench, try Namespace())
+    }
+
+    // MARK: From a change to the path
+
+    /// How long it takes from a change to the one who waits for it: the median of each run.
+    private static func eventRows(in bench: Bench, _ namespace: Namespace) throws -> [Row] {
+        var ours: [Double] = []
+        var hopping: [Double] = []
+        var limit: [Double] = []
+        var asking: [Double] = []
+        for _ in 0..<bench.options.pairCount {
+            ours.append(try latency(.ours, "watch", in: bench, namespace))
+            limit.append(try latency(.limit, "watch", in: bench, namespace))
+            asking.append(try latency(.limit, "ask", in: bench, namespace))
+            hopping.append(try latency(.ours, "watch-hop", in: bench, namespace))
+        }
+        let bar = Bar.ratio(atMost: 1.5)
+        func row(_ name: String, _ ours: [Double], _ limit: [Double]) -> Row {
+            .comparing(name, ours: ours, limit: limit, bar: bar, format: time)
+        }
+        return [
+            row("path-event", ours, limit), row("  beside one that asks too", ours, asking),
+            row("  -hop, beside one that asks too", hopping, asking),
+        ]
+    }
+
+    private static func latency(
+        _ side: Bench.Side, _ mode: String, in bench: Bench, _ namespace: Namespace
+    ) throws -> Double {
+        let count = bench.options.quick ? 50 : 200
+        try namespace.resetGateway()
+        let reader = try bench.watcher(side, mode: mode, count: count, in: namespace)
+        defer { reader.terminate() }
+        let changes = parsed(try bench.netlink(["change", String(count)], in: namespace))
+        let heard = parsed(try reader.line(within: .seconds(10)))
+        // One that comes while the path is evaluated is heard with the next.
+        let latencies = changes.compactMap { change in
+            heard.first { $0.number >= change.number }.map { Double($0.time - change.time) }
+        }
+        guard latencies.count == count, let spread = Spread(latencies) else {
+            throw BenchmarkError("changes were not heard")
+        }
+        return spread.median
+    }
+
+    private static func parsed(_ line: String) -> [(number: Int, time: UInt64)] {
+        let words = line.split(separator: " ")
+        return stride(from: 0, to: words.count - 1, by: 2).compactMap { index in
+            guard let number = Int(words[index]), let time = UInt64(words[index + 1]) else {
+                return nil
+            }
+            return (number, time)
+        }
+    }
+
+    // MARK: All anew
+
+    private static let pairCount = 500
+
+    /// How long it takes to list everything anew, with a thousand interfaces.
+    private static func resyncRow(in bench: Bench, _ namespace: Namespace) throws -> Row {
+        let pairs = try Namespace.pairs(pairCount, in: bench.limits.folder)
+        _ = try ChildProcess.output(of: namespace.inside(pairs))
+        defer { _ = try? ChildProcess.output(of: namespace.inside(Namespace.deletePairs)) }
+        func duration(_ side: Bench.Side) throws -> Double {
+            let lister = try bench.watcher(side, mode: "list", count: 10, in: namespace)
+            defer { lister.terminate() }
+            let durations = try lister.line(within: .seconds(60)).split(separator: " ")
+            return Spread(durations.compactMap { Double($0) })?.median ?? 0
+        }
+        var ours: [Double] = []
+        var limit: [Double] = []
+        for _ in 0..<bench.options.pairCount {
+            ours.append(try duration(.ours))
+            limit.append(try duration(.limit))
+        }
+        return .comparing(
+            "path-resync-\(2 * pairCount)", ours: ours, limit: limit, bar: nil, format: time)
+    }
+
+    // MARK: While nothing changes for the path
+
+    /// What it costs to hear of a thousand interfaces that come and are set up.
+    private static func churnRow(in bench: Bench, _ namespace: Namespace) throws -> Row {
+        let pairs = try Namespace.pairs(pairCount, in: bench.limits.folder)
+        var costs: [(ours: Cost, limit: Cost)] = []
+        for _ in 0..<bench.options.pairCount {
+            costs.append(
+                try costsOfBoth(in: bench, namespace, warmUp: "0.2", "0.3", command: pairs))
+            _ = try ChildProcess.output(of: namespace.inside(Namespace.deletePairs))
+        }
+        return .comparing(
+            "path-churn", ours: costs.map(\.ours.processor), limit: costs.map(\.limit.processor),
+            bar: nil, format: time)
+    }
+
+    /// See ``Idle/wakeUpsRow(in:)`` for the times.
+    private static func wakeUpsRow(in bench: Bench, _ namespace: Namespace) throws -> Row {
+        let (warmUp, seconds) = bench.options.quick ? ("0.2", "3") : ("6", "10")
+        let costs = try costsOfBoth(in: bench, namespace, warmUp: warmUp, seconds)
+        return .comparing(
+            "path-idle-wakeups in \(seconds) s", ours: [costs.ours.wakeUps],
+            limit: [costs.limit.wakeUps], bar: .value(atMost: 0)
+        ) { decimal($0, places: 0) }
+    }
+
+    private typealias Cost = (processor: Double, wakeUps: Double)
+
+    /// Of the same changes at the same time, or of none: processor time does not depend on who else runs.
+    private static func costsOfBoth(
+        in bench: Bench, _ namespace: Namespace, warmUp: String, _ seconds: String,
+        command: [String] = []
+    ) throws -> (ours: Cost, limit: Cost) {
+        let ours = try bench.watcher(.ours, mode: "quiet", count: 0, in: namespace)
+        defer { ours.terminate() }
+        let limit = try bench.watcher(.limit, mode: "quiet", count: 0, in: namespace)
+        defer { limit.terminate() }
+        let identifiers = [ours, limit].map { String($0.identifier) }
+        let line = try bench.netlink(
+            ["measure", warmUp, seconds] + identifiers + ["--"] + command, in: namespace)
+        let numbers = line.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
+        guard numbers.count == 4, ours.isRunning, limit.isRunning else {
+            throw BenchmarkError("a reader ended by itself")
+        }
+        return ((numbers[0], numbers[1]), (numbers[2], numbers[3]))
+    }
+}
