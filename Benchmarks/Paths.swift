@@ -84,7 +84,8 @@ struct Paths: Sendable {
         _ = try ChildProcess.output(of: namespace.inside(pairs))
         defer { _ = try? ChildProcess.output(of: namespace.inside(Namespace.deletePairs)) }
         func duration(_ side: Bench.Side) throws -> Double {
-            let lister = try bench.watcher(side, mode: "list", count: 10, in: namespace)
+            let times = bench.options.quick ? 4 : 10
+            let lister = try bench.watcher(side, mode: "list", count: times, in: namespace)
             defer { lister.terminate() }
             let durations = try lister.line(within: .seconds(60)).split(separator: " ")
             return Spread(durations.compactMap { Double($0) })?.median ?? 0
@@ -107,7 +108,7 @@ struct Paths: Sendable {
         var costs: [(ours: Cost, limit: Cost)] = []
         for _ in 0..<bench.options.pairCount {
             costs.append(
-                try costsOfBoth(in: bench, namespace, warmUp: "0.2", "0.3", command: pairs))
+                try costsOfBoth(in: bench, namespace, warmUp: "0.2", "0.2", command: pairs))
             _ = try ChildProcess.output(of: namespace.inside(Namespace.deletePairs))
         }
         return .comparing(
