@@ -79,7 +79,9 @@ struct Bench {
             if side == .ours, let program {
                 [program, "watch", mode, namespace.path, String(count)]
             } else {
-                namespace.inside([limits.netlink, mode, String(count)])
+                namespace.inside([
+                    limits.netlink, mode == "watch-hop" ? "watch" : mode, String(count),
+                ])
             }
         let watcher = try ChildProcess(pinned(command, to: processors?.server))
         guard mode != "list" else { return watcher }

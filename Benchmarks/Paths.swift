@@ -102,48 +102,55 @@ struct Paths: Sendable {
 
     // MARK: While nothing changes for the path
 
-    /// What it costs to hear of a thousand interfaces that come and are set up.
+    /// What it costs to hear of many interfaces that come and are set up.
     private static func churnRow(in bench: Bench, _ namespace: Namespace) throws -> Row {
-        let pairs = try Namespace.pairs(pairCount, in: bench.limits.folder)
-        var costs: [(ours: Cost, limit: Cost)] = []
-        for _ in 0..<bench.options.pairCount {
-            costs.append(
-                try costsOfBoth(in: bench, namespace, warmUp: "0.2", "0.2", command: pairs))
+        let count = bench.options.quick ? 100 : pairCount
+        let pairs = try Namespace.pairs(count, in: bench.limits.folder)
+        func processorTime(_ side: Bench.Side) throws -> Double {
+            let costs = try costs(
+                of: [side], in: bench, namespace, warmUp: "0.1", "0.2", command: pairs)
             _ = try ChildProcess.output(of: namespace.inside(Namespace.deletePairs))
+            return costs.first?.processor ?? 0
+        }
+        var ours: [Double] = []
+        var limit: [Double] = []
+        for _ in 0..<bench.options.pairCount {
+            ours.append(try processorTime(.ours))
+            limit.append(try processorTime(.limit))
         }
         return .comparing(
-            "path-churn", ours: costs.map(\.ours.processor), limit: costs.map(\.limit.processor),
-            bar: nil, format: time)
+            "path-churn of \(2 * count)", ours: ours, limit: limit, bar: nil, format: time)
     }
 
-    /// See ``Idle/wakeUpsRow(in:)`` for the times.
+    /// See ``Idle/wakeUpsRow(in:)`` for the times. Both at once: neither does anything.
     private static func wakeUpsRow(in bench: Bench, _ namespace: Namespace) throws -> Row {
         let (warmUp, seconds) = bench.options.quick ? ("0.2", "3") : ("6", "10")
-        let costs = try costsOfBoth(in: bench, namespace, warmUp: warmUp, seconds)
+        let counts = try costs(
+            of: [.ours, .limit], in: bench, namespace, warmUp: warmUp, seconds
+        ).map(\.wakeUps)
         return .comparing(
-            "path-idle-wakeups in \(seconds) s", ours: [costs.ours.wakeUps],
-            limit: [costs.limit.wakeUps], bar: .value(atMost: 0)
+            "path-idle-wakeups in \(seconds) s", ours: Array(counts.prefix(1)),
+            limit: Array(counts.suffix(1)), bar: .value(atMost: 0)
         ) { decimal($0, places: 0) }
     }
 
-    private typealias Cost = (processor: Double, wakeUps: Double)
-
-    /// Of the same changes at the same time, or of none: processor time does not depend on who else runs.
-    private static func costsOfBoth(
-        in bench: Bench, _ namespace: Namespace, warmUp: String, _ seconds: String,
-        command: [String] = []
-    ) throws -> (ours: Cost, limit: Cost) {
-        let ours = try bench.watcher(.ours, mode: "quiet", count: 0, in: namespace)
-        defer { ours.terminate() }
-        let limit = try bench.watcher(.limit, mode: "quiet", count: 0, in: namespace)
-        defer { limit.terminate() }
-        let identifiers = [ours, limit].map { String($0.identifier) }
+    /// What the readers cost while the command runs and for some seconds after it.
+    private static func costs(
+        of sides: [Bench.Side], in bench: Bench, _ namespace: Namespace, warmUp: String,
+        _ seconds: String, command: [String] = []
+    ) throws -> [(processor: Double, wakeUps: Double)] {
+        var readers: [ChildProcess] = []
+        defer { for reader in readers { reader.terminate() } }
+        for side in sides {
+            readers.append(try bench.watcher(side, mode: "quiet", count: 0, in: namespace))
+        }
+        let identifiers = readers.map { String($0.identifier) }
         let line = try bench.netlink(
             ["measure", warmUp, seconds] + identifiers + ["--"] + command, in: namespace)
         let numbers = line.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
-        guard numbers.count == 4, ours.isRunning, limit.isRunning else {
+        guard numbers.count == 2 * readers.count, readers.allSatisfy(\.isRunning) else {
             throw BenchmarkError("a reader ended by itself")
         }
-        return ((numbers[0], numbers[1]), (numbers[2], numbers[3]))
+        return readers.indices.map { (numbers[2 * $0], numbers[2 * $0 + 1]) }
     }
 }
