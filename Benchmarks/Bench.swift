@@ -6,6 +6,8 @@ struct Bench {
     let limits: Limits
     private let ours: Server.Kind
     private let limit: Server.Kind
+    /// This program or another build of it; nil to compare C with C.
+    private let program: String?
     /// Server first, load second; none when there is but one processor, and nothing is pinned.
     private let processors: (server: String, load: String)?
 
@@ -13,13 +15,13 @@ struct Bench {
         self.options = options
         limits = try Limits(building: options.buildFolder ?? Limits.defaultFolder)
         limit = .limit(command: [limits.echo])
-        switch options.server {
-        case "limit": ours = limit
-        case let path?: ours = .ours(command: [path])
-        case nil:
-            let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-            ours = .ours(command: [own])
-        }
+        program =
+            switch options.server {
+            case "limit": nil
+            case let path?: path
+            case nil: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            }
+        ours = program.map { .ours(command: [$0]) } ?? limit
         let allowed = try Self.allowedProcessors()
         processors = allowed.count < 2 ? nil : (String(allowed[0]), String(allowed[1]))
         Self.raiseDescriptorLimit()
@@ -67,6 +69,35 @@ struct Bench {
         }
         try server.stop()
         return result
+    }
+
+    /// Starts a reader of announcements in the namespace, or one that lists; a reader is ready then.
+    func watcher(
+        _ side: Side, mode: String, count: Int, in namespace: Namespace
+    ) throws -> ChildProcess {
+        let command =
+            if side == .ours, let program {
+                [program, "watch", mode, namespace.path, String(count)]
+            } else {
+                namespace.inside([
+                    limits.netlink, mode == "watch-hop" ? "watch" : mode, String(count),
+                ])
+            }
+        let watcher = try ChildProcess(pinned(command, to: processors?.server))
+        guard mode != "list" else { return watcher }
+        do {
+            _ = try watcher.line(within: .seconds(10))
+        } catch {
+            watcher.terminate()
+            throw error
+        }
+        return watcher
+    }
+
+    /// Runs the C program in the namespace to its end, where the load runs.
+    func netlink(_ arguments: [String], in namespace: Namespace) throws -> String {
+        let command = namespace.inside([limits.netlink] + arguments)
+        return try ChildProcess.output(of: pinned(command, to: processors?.load))
     }
 
     /// The processors this process may use, from a list such as `0-3,8`.

@@ -32,8 +32,8 @@ final class ChildProcess {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The first line it prints; what follows it is lost.
-    func firstLine(within limit: Duration) throws -> String {
+    /// The next line it prints, if it then waits: what follows at once is lost.
+    func line(within limit: Duration) throws -> String {
         let handle = output.fileHandleForReading
         var bytes = Data()
         while !bytes.contains(UInt8(ascii: "\n")) {
@@ -45,7 +45,7 @@ final class ChildProcess {
             }
             let chunk = handle.availableData
             if chunk.isEmpty {
-                throw BenchmarkError("ended at once: \(command.joined(separator: " "))")
+                throw BenchmarkError("ended without a word: \(command.joined(separator: " "))")
             }
             bytes.append(chunk)
         }

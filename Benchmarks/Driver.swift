@@ -54,6 +54,9 @@ struct Driver {
                 })
         }
         entries.append(Entry(name: Idle.wakeUpsName) { [try Idle.wakeUpsRow(in: $0)] })
+        entries += Paths.all.map { path in
+            Entry(name: path.name) { try path.rows(in: $0) }
+        }
         guard options.callgrind else { return entries }
         for mode in ["echo", "into", "hop"] {
             entries.append(

@@ -5,6 +5,7 @@ struct Limits {
     let folder: URL
     let echo: String
     let load: String
+    let netlink: String
     let mallocCount: String
 
     private static let sources = URL(filePath: #filePath).deletingLastPathComponent()
@@ -19,6 +20,7 @@ struct Limits {
         self.folder = folder
         echo = try Self.compile("echo.c", to: folder.appending(path: "echo"))
         load = try Self.compile("load.c", to: folder.appending(path: "load"))
+        netlink = try Self.compile("netlink.c", to: folder.appending(path: "netlink"))
         mallocCount = try Self.compile(
             "malloccount.c", to: folder.appending(path: "malloccount.so"),
             flags: ["-shared", "-fPIC"])

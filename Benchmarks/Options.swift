@@ -10,8 +10,10 @@ struct Options {
     static let help = """
         usage: Benchmarks [OPTIONS] [NAME...]     runs the works whose names contain a NAME, or all
                Benchmarks serve MODE              is the server: echo, receive, into, hop or udp
+               Benchmarks watch MODE NAMESPACE COUNT
+                                                  is the path monitor: watch, watch-hop, quiet or list
 
-          --quick           short runs, the whole within a minute
+          --quick           short runs, the whole in about a minute
           --rounds N        pairs of runs for each ratio (7; quick: 3)
           --callgrind       instructions per round trip as well (slow; needs valgrind)
           --list            names of the works

@@ -27,7 +27,7 @@ struct Server {
         process = try ChildProcess(
             pinned(command, to: processor), environment: environment, silent: !wrapper.isEmpty)
         do {
-            let words = try process.firstLine(within: .seconds(60)).split(separator: " ")
+            let words = try process.line(within: .seconds(60)).split(separator: " ")
             var ports: [String: String] = [:]
             for (name, port) in zip(words, words.dropFirst()) { ports[String(name)] = String(port) }
             self.ports = ports

@@ -6,7 +6,13 @@ import Towpath
 do {
     let arguments = Array(CommandLine.arguments.dropFirst())
     if arguments.first == "serve" {
-        serveUntilKilled(mode: arguments.dropFirst().first ?? "")
+        let mode = arguments.dropFirst().first ?? ""
+        runAside(on: try? EventLoops.executor()) { try await serve(mode: mode) }
+    } else if arguments.first == "watch", arguments.count == 4, let count = Int(arguments[3]) {
+        let (mode, namespace) = (arguments[1], arguments[2])
+        runAside(on: mode.hasSuffix("-hop") ? nil : try? EventLoops.executor()) {
+            try await watch(mode: mode, namespace: namespace, count: count)
+        }
     } else {
         exit(try Driver(options: Options(parsing: arguments)).run() ? 0 : 1)
     }
@@ -14,13 +20,15 @@ do {
     fail(error)
 }
 
-/// Serves in a task while the main thread waits for a signal.
+/// Runs in a task to its end, while the main thread waits for a signal.
 ///
 /// With `await` at the top level the main thread would end in `dispatch_main`, whose `sigsuspend`
 /// crashes Valgrind 3.19.
-func serveUntilKilled(mode: String) -> Never {
-    Task(executorPreference: try? EventLoops.executor()) {
-        do { try await serve(mode: mode) } catch { fail(error) }
+func runAside(
+    on executor: (any TaskExecutor)?, _ body: @escaping @Sendable () async throws -> Void
+) -> Never {
+    Task(executorPreference: executor) {
+        do { try await body() } catch { fail(error) }
         exit(0)
     }
     while true { pause() }

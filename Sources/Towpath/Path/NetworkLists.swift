@@ -33,7 +33,6 @@ struct NetworkLists: Sendable {
             if !isDoubtful { break }
         }
         readRules(from: client)
-        _ = defaults(from: client)
     }
 
     private mutating func list(

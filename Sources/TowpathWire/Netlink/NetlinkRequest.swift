@@ -6,15 +6,16 @@ package enum NetlinkRequest {
     /// All interfaces.
     package static func links(sequence: UInt32) -> [UInt8] {
         var body = [UInt8](repeating: 0, count: LinkMessage.bodySize)
-        append(29, number(skipStatistics), to: &body)
+        append(29, skipStatistics, to: &body)
         return message(type: 18, .dump, sequence, body)
     }
 
     /// One interface.
     package static func link(index: UInt32, sequence: UInt32) -> [UInt8] {
-        var body = [UInt8](repeating: 0, count: 4) + number(index)
+        var body = [UInt8](repeating: 0, count: 4)
+        append(index, to: &body)
         body += [UInt8](repeating: 0, count: LinkMessage.bodySize - body.count)
-        append(29, number(skipStatistics), to: &body)
+        append(29, skipStatistics, to: &body)
         return message(type: 18, [], sequence, body)
     }
 
@@ -38,7 +39,7 @@ package enum NetlinkRequest {
     ) -> [UInt8] {
         var body = routeBody(family)
         body[4] = UInt8(truncatingIfNeeded: table > 255 ? 0 : table)
-        append(15, number(table), to: &body)
+        append(15, table, to: &body)
         return message(type: 26, .dump, sequence, body)
     }
 
@@ -50,45 +51,61 @@ package enum NetlinkRequest {
         var flags: RouteMessage.Flags = query.matchesTable ? .fibMatch : []
         // IPv6 refuses this flag, and tells the table without it.
         if family == .ipv4 { flags.insert(.lookupTable) }
-        body.replaceSubrange(8..<12, with: number(flags.rawValue))
+        body.removeLast(4)
+        append(flags.rawValue, to: &body)
         append(1, bytes(query.destination), to: &body)
         if let source = query.source {
             body[2] = family == .ipv4 ? 32 : 128
             append(2, bytes(source), to: &body)
         }
-        if let interface = query.interface { append(4, number(interface), to: &body) }
-        if let mark = query.mark { append(16, number(mark), to: &body) }
-        if let user = query.user { append(25, number(user), to: &body) }
+        if let interface = query.interface { append(4, interface, to: &body) }
+        if let mark = query.mark { append(16, mark, to: &body) }
+        if let user = query.user { append(25, user, to: &body) }
         return message(type: 26, [], sequence, body)
     }
 
     private static func routeBody(_ family: AddressFamily) -> [UInt8] {
-        [family.netlink] + [UInt8](repeating: 0, count: RouteMessage.bodySize - 1)
+        var body = [UInt8](repeating: 0, count: RouteMessage.bodySize)
+        body[0] = family.netlink
+        return body
     }
 
     private static func message(
         type: UInt16, _ flags: NetlinkMessage.Flags, _ sequence: UInt32, _ body: [UInt8]
     ) -> [UInt8] {
-        let flags = flags.union(.request)
-        return number(UInt32(NetlinkMessage.headerSize + body.count)) + number(type)
-            + number(flags.rawValue) + number(sequence) + number(UInt32(0)) + body
+        let length = NetlinkMessage.headerSize + body.count
+        var message: [UInt8] = []
+        message.reserveCapacity(length)
+        append(UInt32(length), to: &message)
+        append(type, to: &message)
+        append(flags.union(.request).rawValue, to: &message)
+        append(sequence, to: &message)
+        append(UInt32(0), to: &message)
+        message += body
+        return message
     }
 
+    /// An attribute; its value's length is a multiple of four.
     private static func append(_ type: UInt16, _ value: [UInt8], to body: inout [UInt8]) {
-        let length = NetlinkAttribute.headerSize + value.count
-        body += number(UInt16(length)) + number(type) + value
-        body += [UInt8](repeating: 0, count: length.alignedToFour - length)
+        append(UInt16(NetlinkAttribute.headerSize + value.count), to: &body)
+        append(type, to: &body)
+        body += value
+    }
+
+    private static func append(_ type: UInt16, _ value: UInt32, to body: inout [UInt8]) {
+        append(UInt16(NetlinkAttribute.headerSize + 4), to: &body)
+        append(type, to: &body)
+        append(value, to: &body)
     }
 
     /// In the byte order of the host.
-    private static func number<Number: FixedWidthInteger & UnsignedInteger>(
-        _ number: Number
-    ) -> [UInt8] {
-        let little = number.littleEndian == number
-        let bytes = stride(from: 0, to: Number.bitWidth, by: 8).map {
-            UInt8(truncatingIfNeeded: number >> $0)
+    private static func append<Number: FixedWidthInteger & UnsignedInteger>(
+        _ number: Number, to bytes: inout [UInt8]
+    ) {
+        let ordered = number.littleEndian
+        for shift in stride(from: 0, to: Number.bitWidth, by: 8) {
+            bytes.append(UInt8(truncatingIfNeeded: ordered >> shift))
         }
-        return little ? bytes : bytes.reversed()
     }
 
     private static func bytes(_ address: IPAddress) -> [UInt8] {

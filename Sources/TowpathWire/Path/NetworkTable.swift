@@ -105,12 +105,16 @@ package struct NetworkTable: Equatable, Sendable {
         links.values.first { $0.message.name == name }?.message
     }
 
-    /// The addresses of an interface, in an order of their own.
+    /// The addresses of an interface: those of IPv4 first, and ascending.
     package func addresses(of index: UInt32) -> [AddressMessage] {
-        addresses.filter { $0.key.index == index }.map(\.value)
-            .sorted {
-                "\($0.address.map(\.description) ?? "")" < "\($1.address.map(\.description) ?? "")"
+        addresses.values.filter { $0.index == index }.sorted {
+            switch ($0.address, $1.address) {
+            case (.v4(let first)?, .v4(let second)?): first < second
+            case (.v6(let first)?, .v6(let second)?): first < second
+            case (.v4?, .v6?): true
+            default: false
             }
+        }
     }
 }
 

@@ -3,10 +3,12 @@ extension PathEvaluator {
     func outcome(_ family: AddressFamily, _ destinations: [IPAddress]?) -> Outcome {
         if let only = requirement.family, only != family { return Outcome() }
         let targets = destinations?.filter { $0.family == family } ?? Self.probes[family] ?? []
-        var outcomes = targets.map { target in
+        var outcomes: [Outcome] = []
+        for target in targets {
             var outcome = outcome(to: target)
             outcome.destination = target
-            return outcome
+            if outcome.verdict.isUsable { return outcome }
+            outcomes.append(outcome)
         }
         let isWithoutRoute = outcomes.allSatisfy {
             $0.verdict == .unusable(.noRoute) || $0.verdict == .unusable(.interfaceExcluded)
@@ -15,8 +17,7 @@ extension PathEvaluator {
         if destinations == nil, isWithoutRoute, let withoutRoute {
             outcomes = [Outcome(verdict: .unusable(withoutRoute))]
         }
-        return outcomes.first { $0.verdict.isUsable }
-            ?? outcomes.min { distance($0) < distance($1) } ?? Outcome()
+        return outcomes.min { distance($0) < distance($1) } ?? Outcome()
     }
 
     private func distance(_ outcome: Outcome) -> Int {
