@@ -12,10 +12,12 @@ func watch(mode: String, namespace: String, count: Int) async throws {
     case "watch", "watch-hop":
         configuration.coalescing = .zero
         try await watch(configuration, until: count)
+    case "events":
+        try await watchEvents(configuration, until: count)
     // As everybody has it, and for ever.
     case "quiet": try await watch(configuration, until: .max)
     case "list": try list(configuration, times: count)
-    default: throw Options.Usage(message: "watch what? watch, watch-hop, quiet or list")
+    default: throw Options.Usage(message: "watch what? watch, watch-hop, events, quiet or list")
     }
 }
 
@@ -26,8 +28,24 @@ private func watch(_ configuration: PathMonitor.Configuration, until last: Int) 
         let time = monotonicTime()
         if let failure = monitor.failure { throw failure }
         if changes.isEmpty { emit("ready") }
-        changes.append((changeNumber(path), time))
+        changes.append((changeNumber(path.gateways.first), time))
         if changes.last?.number == last { break }
+    }
+    emit(changes.map { "\($0.number) \($0.time)" }.joined(separator: " "))
+}
+
+/// What the kernel announced, before the path is known.
+private func watchEvents(_ configuration: PathMonitor.Configuration, until last: Int) async throws {
+    let monitor = PathMonitor(configuration)
+    if let failure = monitor.failure { throw failure }
+    let events = monitor.events
+    emit("ready")
+    var changes: [(number: Int, time: UInt64)] = []
+    for await event in events {
+        let time = monotonicTime()
+        let number = changeNumber(event.new["gateway"].flatMap { try? IPAddress(parsing: $0) })
+        if number > 0 { changes.append((number, time)) }
+        if number == last { break }
     }
     emit(changes.map { "\($0.number) \($0.time)" }.joined(separator: " "))
 }
@@ -46,8 +64,8 @@ private func list(_ configuration: PathMonitor.Configuration, times: Int) throws
 }
 
 /// Which change it shows: the gateway is 10.99.1.0 and the number.
-private func changeNumber(_ path: Path) -> Int {
-    guard case .v4(let gateway)? = path.gateways.first else { return 0 }
+private func changeNumber(_ gateway: IPAddress?) -> Int {
+    guard case .v4(let gateway)? = gateway else { return 0 }
     return Int(gateway.rawValue) - 0x0A63_0100
 }
 

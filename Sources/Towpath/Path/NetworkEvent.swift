@@ -29,13 +29,63 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
     public let index: UInt32
     /// Whether it is a port of another interface, such as a bridge, which has the addresses.
     public let isPort: Bool
+    private let content: Content
+
+    /// What was heard. Told in words only to who asks: in a storm nobody may.
+    private indirect enum Content {
+        case words(String)
+        case link(old: LinkMessage?, new: LinkMessage?)
+        case address(old: AddressMessage?, new: AddressMessage?)
+        case newRoute(RouteMessage, replaces: Bool)
+        case removedRoute(RouteMessage)
+    }
+
     /// How it was, and how it is: `state`, `carrier`, `mtu`, `name`, `kind` of a link; `address`,
     /// `flags` of an address; `destination`, `gateway`, `metric`, `table` of a route.
-    public let old: [String: String]
+    public var old: [String: String] {
+        switch content {
+        case .link(let old, _): old?.details ?? [:]
+        case .address(let old, _): old?.details ?? [:]
+        case .removedRoute(let route): route.details
+        case .newRoute, .words: [:]
+        }
+    }
+
     /// See ``old``.
-    public let new: [String: String]
+    public var new: [String: String] {
+        switch content {
+        case .link(_, let new): new?.details ?? [:]
+        case .address(_, let new): new?.details ?? [:]
+        case .newRoute(let route, _): route.details
+        case .removedRoute, .words: [:]
+        }
+    }
+
     /// What the kernel said, such as `NEWLINK w0 carrier 1->0`.
-    public let cause: String
+    public var cause: String {
+        switch content {
+        case .words(let words): words
+        case .link(_, let new): cause(new == nil ? "DELLINK" : "NEWLINK")
+        case .address(_, let new): cause(new == nil ? "DELADDR" : "NEWADDR")
+        case .newRoute(_, let replaces): cause(replaces ? "REPLACEROUTE" : "NEWROUTE")
+        case .removedRoute: cause("DELROUTE")
+        }
+    }
+
+    private func cause(_ name: String) -> String {
+        let (old, new) = (old, new)
+        let changes = Set(old.keys).union(new.keys).sorted().compactMap { key -> String? in
+            guard old[key] != new[key] else { return nil }
+            switch (old[key], new[key]) {
+            case (let before?, let after?): return "\(key) \(before)->\(after)"
+            case (nil, let after?): return "\(key) \(after)"
+            case (let before?, nil): return "\(key) \(before)"
+            case (nil, nil): return nil
+            }
+        }
+        let words = [name, interface].compactMap(\.self) + changes
+        return words.joined(separator: " ")
+    }
 
     /// One line, for people.
     public var description: String { "\(kind.rawValue) \(cause)" }
@@ -45,9 +95,7 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         interface = nil
         index = 0
         isPort = false
-        old = [:]
-        new = [:]
-        self.cause = cause
+        content = .words(cause)
     }
 
     private struct Interface {
@@ -69,27 +117,12 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         }
     }
 
-    private init(
-        _ kind: Kind, _ name: String, _ interface: Interface?, _ old: [String: String],
-        _ new: [String: String]
-    ) {
+    private init(_ kind: Kind, _ interface: Interface?, _ content: Content) {
         self.kind = kind
         self.interface = interface?.name
         index = interface?.index ?? 0
         isPort = interface?.isPort ?? false
-        self.old = old
-        self.new = new
-        let changes = Set(old.keys).union(new.keys).sorted().compactMap { key -> String? in
-            guard old[key] != new[key] else { return nil }
-            switch (old[key], new[key]) {
-            case (let before?, let after?): return "\(key) \(before)->\(after)"
-            case (nil, let after?): return "\(key) \(after)"
-            case (let before?, nil): return "\(key) \(before)"
-            case (nil, nil): return nil
-            }
-        }
-        let words = [name, interface?.name].compactMap(\.self) + changes
-        cause = words.joined(separator: " ")
+        self.content = content
     }
 
     /// What an announcement that changed something says.
@@ -100,16 +133,13 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         case .link(let old, let new):
             guard let link = new ?? old else { return [] }
             return [
-                NetworkEvent(
-                    .link, new == nil ? "DELLINK" : "NEWLINK", Interface(link),
-                    old?.details ?? [:], new?.details ?? [:])
+                NetworkEvent(.link, Interface(link), .link(old: old, new: new))
             ]
         case .address(let old, let new):
             guard let address = new ?? old else { return [] }
             return [
                 NetworkEvent(
-                    .address, new == nil ? "DELADDR" : "NEWADDR", Interface(address.index, table),
-                    old?.details ?? [:], new?.details ?? [:])
+                    .address, Interface(address.index, table), .address(old: old, new: new))
             ]
         case .routes:
             // The host's own addresses, which have events of their own.
@@ -123,10 +153,9 @@ public struct NetworkEvent: Sendable, CustomStringConvertible {
         switch announcement {
         case .newRoute(let route, let replaces):
             return NetworkEvent(
-                .route, replaces ? "REPLACEROUTE" : "NEWROUTE", interface(route, table), [:],
-                route.details)
+                .route, interface(route, table), .newRoute(route, replaces: replaces))
         case .removedRoute(let route):
-            return NetworkEvent(.route, "DELROUTE", interface(route, table), route.details, [:])
+            return NetworkEvent(.route, interface(route, table), .removedRoute(route))
         case .rule: return NetworkEvent(.rule, cause: "a rule came or went")
         default: return NetworkEvent(.route, cause: "a nexthop object came or went")
         }

@@ -13,6 +13,8 @@ struct NetworkLists: Sendable {
     var table = NetworkTable()
     /// The tables that rules lead to, by family.
     var ruleTables: [AddressFamily: [UInt32]] = [:]
+    /// The kernel knows no such tables, until it announces a route in one of them.
+    var missingTables: [AddressFamily: Set<UInt32>] = [:]
     /// There are too many routes to be listed each time.
     var hasManyRoutes = false
     /// The lists are from a time of change, and another look is due.
@@ -71,12 +73,18 @@ struct NetworkLists: Sendable {
         var defaults: [RouteMessage] = []
         var count = 0
         for (family, tables) in ruleTables.sorted(by: { $0.key == .ipv4 && $1.key == .ipv6 }) {
-            for table in tables {
-                guard
-                    let list = try? client.list({
+            for table in tables where missingTables[family]?.contains(table) != true {
+                let list: NetlinkClient.List
+                do throws(SystemError) {
+                    list = try client.list {
                         NetlinkRequest.routes(family, table: table, sequence: $0)
-                    })
-                else { continue }
+                    }
+                } catch {
+                    if error.kind == .noSuchFile {
+                        missingTables[family, default: []].insert(table)
+                    }
+                    continue
+                }
                 count += list.messages.count
                 for case .newRoute(let route, _) in list.messages
                 where route.table == table && route.isDefault { defaults.append(route) }

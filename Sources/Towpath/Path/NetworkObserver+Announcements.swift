@@ -59,6 +59,12 @@ extension NetworkObserver {
             while let message = try messages.next() {
                 let announcement = try RouteNetlink(message)
                 if case .rule = announcement { state.rulesChanged = true }
+                if case .newRoute(let route, _) = announcement {
+                    state.newRouteCount += 1
+                    if let family = route.family {
+                        state.lists.missingTables[family]?.remove(route.table)
+                    }
+                }
                 guard let change = state.lists.table.apply(announcement) else { continue }
                 if !state.listeners.isEmpty {
                     events += NetworkEvent.events(announcement, change, state.lists.table)

@@ -3,7 +3,7 @@ internal import TowpathWire
 
 /// From what is known to the paths of the views.
 extension NetworkObserver {
-    /// Evaluates on the pool; at once again, if it is asked for while that goes on.
+    /// Evaluates on the pool; once more, if it is asked for while that goes on.
     func evaluateAll() {
         let begins = state.withLock { state in
             state.needsEvaluation = true
@@ -38,11 +38,19 @@ extension NetworkObserver {
 
     /// True if the network has come up for it: a name may have other addresses then.
     func evaluate(_ view: PathView, _ snapshot: Snapshot) -> Bool {
+        // Mostly the questions are those of the last time: they are asked all at once.
+        let known = client?.ask(view.queries) ?? []
+        var queries: [RouteQuery] = []
         let evaluator = PathEvaluator(
             table: snapshot.lists.table, requirement: view.question.requirement,
             defaults: snapshot.defaults, nameServers: nameServers.list, types: snapshot.types,
-            ask: { [client] query in client?.ask(query) ?? InterfacePoll.ask(query) })
+            ask: { [client] query in
+                if !queries.contains(query) { queries.append(query) }
+                let answer = known.first { $0.query == query }?.answer
+                return answer ?? client?.ask(query) ?? InterfacePoll.ask(query)
+            })
         var path = evaluator.path(to: view.destinations, port: view.port)
+        view.queries = queries
         path.isPolled = client == nil
         if case .hostPort? = view.question.endpoint, path.remoteEndpoint == nil {
             path.remoteEndpoint = view.question.endpoint
@@ -60,10 +68,13 @@ extension NetworkObserver {
 
     /// Asks for the routes, and for the rules if they changed, without the lock.
     func snapshot() -> Snapshot {
-        let (lists, rulesChanged, known, number) = state.withLock { state in
+        let (lists, rulesChanged, known, number, newRouteCount) = state.withLock { state in
             state.evaluationCount += 1
             defer { state.rulesChanged = false }
-            return (state.lists, state.rulesChanged, state.types, state.evaluationCount)
+            return (
+                state.lists, state.rulesChanged, state.types, state.evaluationCount,
+                state.newRouteCount
+            )
         }
         var snapshot = Snapshot(number: number, lists: lists)
         if let client {
@@ -73,9 +84,11 @@ extension NetworkObserver {
         let types = options.namespace == nil ? Self.types(lists.table, known) : [:]
         snapshot.types = types.compactMapValues(\.type)
         let (rules, hasManyRoutes) = (snapshot.lists.ruleTables, snapshot.lists.hasManyRoutes)
+        let missing = snapshot.lists.missingTables
         state.withLock { state in
             state.types = types
             state.lists.hasManyRoutes = hasManyRoutes
+            if state.newRouteCount == newRouteCount { state.lists.missingTables = missing }
             if rulesChanged { state.lists.ruleTables = rules }
             scheduleExpiry(&state, snapshot.defaults)
         }

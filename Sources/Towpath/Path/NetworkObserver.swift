@@ -52,6 +52,8 @@ final class NetworkObserver: EventHandler {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         var types: [UInt32: (name: String, type: InterfaceType?)] = [:]
         var rulesChanged = false
+        /// How many routes were announced: a table may have come with the last one.
+        var newRouteCount: UInt64 = 0
         /// A thread of the pool evaluates, and has to do so once more.
         var isEvaluating = false
         var needsEvaluation = false

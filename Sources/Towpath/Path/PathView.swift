@@ -18,6 +18,8 @@ final class PathView: Sendable {
         var resolved: [IPAddress]?
         /// They are looked up for the first time: whether the host can be reached is not known yet.
         var isResolving = false
+        /// What the kernel was asked last.
+        var queries: [RouteQuery] = []
         var observers: [Int: Observer] = [:]
         var count = 0
         /// Somebody tells the observers now, and goes on while there is something new.
@@ -62,6 +64,11 @@ final class PathView: Sendable {
         if let path = state.withLock({ $0.path }) { return path }
         observer.evaluate(self)
         return state.withLock { $0.path } ?? Path()
+    }
+
+    var queries: [RouteQuery] {
+        get { state.withLock { $0.queries } }
+        set { state.withLock { $0.queries = newValue } }
     }
 
     /// Calls with the path now and each later one, one call at a time; the newest, if several came
