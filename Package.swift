@@ -21,8 +21,11 @@ let package = Package(
         .systemLibrary(name: "CTowpathLinux"),
         .target(name: "TowpathWire", swiftSettings: strict),
         .target(name: "TowpathReactor", dependencies: ["CTowpathLinux"], swiftSettings: strict),
+        .systemLibrary(name: "CTowpathOpenSSL"),
+        .target(name: "TowpathTLS", dependencies: ["CTowpathOpenSSL"], swiftSettings: strict),
         .target(
-            name: "Towpath", dependencies: ["TowpathWire", "TowpathReactor"], swiftSettings: strict),
+            name: "Towpath", dependencies: ["TowpathWire", "TowpathReactor", "TowpathTLS"],
+            swiftSettings: strict),
         .executableTarget(name: "echo-listener", dependencies: ["Towpath"], swiftSettings: strict),
         .executableTarget(name: "pathwatch", dependencies: ["Towpath"], swiftSettings: strict),
         .executableTarget(
@@ -38,6 +41,9 @@ let package = Package(
         .testTarget(
             name: "TowpathReactorTests",
             dependencies: ["TowpathReactor", "CTowpathLinux", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TowpathTLSTests", dependencies: ["TowpathTLS", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "TowpathTests", dependencies: ["Towpath", "TestSupport"], swiftSettings: strict),

@@ -1,1 +1,2 @@
+@_exported public import TowpathTLS
 @_exported public import TowpathWire

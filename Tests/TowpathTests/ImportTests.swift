@@ -7,7 +7,8 @@ struct ImportTests {
     static let allowedImports: [String: Set<String>] = [
         "TowpathWire": [],
         "TowpathReactor": ["CTowpathLinux", "Synchronization"],
-        "Towpath": ["TowpathWire", "TowpathReactor"],
+        "TowpathTLS": ["CTowpathOpenSSL"],
+        "Towpath": ["TowpathWire", "TowpathReactor", "TowpathTLS"],
         "echo-listener": ["Towpath", "Glibc", "Synchronization"],
         "pathwatch": ["Glibc", "Towpath"],
     ]
