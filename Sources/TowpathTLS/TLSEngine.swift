@@ -1,0 +1,302 @@
+internal import CTowpathOpenSSL
+
+/// One TLS connection without I/O: ciphertext and plaintext in, ciphertext and plaintext out.
+///
+/// Not safe for use by two threads at a time: whoever has one has it under a lock.
+///
+///     engine.lend(input: ciphertext, output: scratch)
+///     … handshake(), read(into:), write(_:), close() …
+///     engine.output, engine.sent(count)
+///     engine.settle()
+///
+/// What was lent may be used again after `settle()`. After an error the engine has nothing more to
+/// say but the alert in its output.
+package final class TLSEngine {
+    package enum Progress {
+        case done
+        case wantsInput
+        /// The user's own verification is to say whether the peer is the right one.
+        case wantsVerdict
+        case failed(TLSError)
+    }
+
+    package enum Reading {
+        case bytes(Int)
+        /// The peer's close_notify.
+        case end
+        case wantsInput
+        case failed(TLSError)
+    }
+
+    /// What the user's own verification said.
+    enum Verdict { case notAsked, accepted, rejected(String) }
+
+    package let context: TLSContext
+    let peerName: TLSPeerName?
+    let ssl: OpaquePointer
+    private let transport: UnsafeMutablePointer<ossl_transport>
+    /// Ciphertext that was lent and not read.
+    private var kept: UnsafeMutableRawPointer?
+
+    package private(set) var failure: TLSError?
+    package private(set) var isEstablished = false
+    private var isClosed = false
+    /// An error that a callback knows better than OpenSSL.
+    var notedError: TLSError?
+    var verdict = Verdict.notAsked
+    /// The chain from the peer's certificate to an anchor.
+    package internal(set) var verifiedChain: [Certificate] = []
+    /// Pins that did not match, where that is only reported.
+    package internal(set) var reportedMismatch: TLSError?
+    /// Gets what can be taken up again, while the engine is used.
+    package var onSession: (@Sendable (TLSSession) -> Void)?
+
+    // Written once, then only read.
+    private nonisolated(unsafe) static let method: OpaquePointer? = ossl_transport_method()
+    private static let index: Int32 =
+        CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, nil, nil, nil, nil)
+
+    /// - Parameters:
+    ///   - peerName: Whom a client wants to reach.
+    ///   - session: What to take up again.
+    package init(
+        _ context: TLSContext, to peerName: TLSPeerName? = nil, resuming session: TLSSession? = nil
+    ) throws(TLSError) {
+        ERR_clear_error()
+        guard let ssl = SSL_new(context.pointer) else { throw .configuration("no connection") }
+        self.context = context
+        self.peerName = peerName
+        self.ssl = ssl
+        transport = .allocate(capacity: 1)
+        transport.initialize(to: ossl_transport())
+        guard let method = Self.method, ossl_attach(ssl, method, transport) == 1 else {
+            throw .configuration("no memory")
+        }
+        SSL_set_ex_data(ssl, Self.index, Unmanaged.passUnretained(self).toOpaque())
+        switch context.configuration.role {
+        case .client:
+            try prepareClient(session)
+            SSL_set_connect_state(ssl)
+        case .server: SSL_set_accept_state(ssl)
+        }
+    }
+
+    deinit {
+        SSL_free(ssl)
+        free(transport.pointee.own)
+        free(kept)
+        transport.deallocate()
+    }
+
+    private func prepareClient(_ session: TLSSession?) throws(TLSError) {
+        let configuration = context.configuration
+        guard peerName != nil || configuration.verification != .full else {
+            throw TLSError(
+                .configuration,
+                "there is no name to check the peer's certificate for: give serverName(_:)")
+        }
+        if let peerName {
+            if configuration.verification == .full, let parameters = SSL_get0_param(ssl) {
+                try ChainPolicy.require(peerName, in: parameters)
+            }
+            // Addresses are no server names (RFC 6066 §3).
+            if case .name(let name) = peerName, ossl_set_server_name(ssl, name) != 1 {
+                throw .configuration("no server name \(name)")
+            }
+        }
+        if configuration.staple != .ignored { _ = ossl_request_status(ssl) }
+        if let session { SSL_set_session(ssl, session.pointer) }
+    }
+
+    /// The engine that a callback of OpenSSL is about.
+    static func of(_ ssl: OpaquePointer) -> TLSEngine? {
+        SSL_get_ex_data(ssl, index).map {
+            Unmanaged<TLSEngine>.fromOpaque($0).takeUnretainedValue()
+        }
+    }
+
+    // MARK: Ciphertext
+
+    /// Lends bytes that came from the peer, and memory for what goes to it, until `settle()`.
+    package func lend(input: UnsafeRawBufferPointer, output: UnsafeMutableRawBufferPointer) {
+        if input.count > 0 {
+            let rest = transport.pointee.in_count
+            if rest > 0 {
+                keep(UnsafeRawBufferPointer(start: transport.pointee.in, count: rest), input)
+            } else {
+                point(to: input)
+            }
+        }
+        guard transport.pointee.out_count == 0, transport.pointee.own == nil else { return }
+        transport.pointee.out = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        transport.pointee.out_room = output.count
+    }
+
+    /// The peer will send nothing more.
+    package func endInput() { transport.pointee.ended = 1 }
+
+    /// What the peer is still to get.
+    package var output: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: transport.pointee.out, count: transport.pointee.out_count)
+    }
+
+    package var hasOutput: Bool { transport.pointee.out_count > 0 }
+
+    /// Ciphertext lies here that was not looked at.
+    package var hasInput: Bool { transport.pointee.in_count > 0 }
+
+    /// So much of the output is on its way.
+    package func sent(_ count: Int) {
+        let rest = transport.pointee.out_count - count
+        if rest > 0, let out = transport.pointee.out {
+            UnsafeMutableRawPointer(out).copyMemory(from: out + count, byteCount: rest)
+        }
+        transport.pointee.out_count = max(0, rest)
+    }
+
+    /// Gives back what was lent; what is left of it is kept here.
+    package func settle() {
+        let rest = transport.pointee.in_count
+        if rest == 0 {
+            free(kept)
+            kept = nil
+            transport.pointee.in = nil
+        } else if !isKept(transport.pointee.in) {
+            keep(UnsafeRawBufferPointer(start: transport.pointee.in, count: rest), nil)
+        }
+        if transport.pointee.out_count == 0 {
+            free(transport.pointee.own)
+            transport.pointee.own = nil
+            transport.pointee.out = nil
+            transport.pointee.out_room = 0
+        } else if transport.pointee.own == nil, let copy = Self.copy(of: output) {
+            transport.pointee.own = copy.assumingMemoryBound(to: UInt8.self)
+            transport.pointee.out = transport.pointee.own
+            transport.pointee.out_room = transport.pointee.out_count
+        }
+    }
+
+    private func isKept(_ pointer: UnsafePointer<UInt8>?) -> Bool {
+        guard let kept, let pointer else { return false }
+        return UnsafeRawPointer(pointer) >= UnsafeRawPointer(kept)
+            && UnsafeRawPointer(pointer) < UnsafeRawPointer(kept) + keptCount
+    }
+
+    private var keptCount = 0
+
+    private func keep(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer?) {
+        let count = first.count + (second?.count ?? 0)
+        guard let all = malloc(count) else { return }
+        let target = UnsafeMutableRawBufferPointer(start: all, count: count)
+        target.copyMemory(from: first)
+        if let second {
+            UnsafeMutableRawBufferPointer(rebasing: target[first.count...]).copyMemory(from: second)
+        }
+        free(kept)
+        kept = all
+        keptCount = count
+        point(to: UnsafeRawBufferPointer(target))
+    }
+
+    private func point(to bytes: UnsafeRawBufferPointer) {
+        transport.pointee.in = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        transport.pointee.in_count = bytes.count
+    }
+
+    private static func copy(of bytes: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer? {
+        guard let copy = malloc(bytes.count) else { return nil }
+        UnsafeMutableRawBufferPointer(start: copy, count: bytes.count).copyMemory(from: bytes)
+        return copy
+    }
+
+    // MARK: The connection
+
+    package func handshake() -> Progress {
+        if let failure { return .failed(failure) }
+        if isEstablished { return .done }
+        let result = ossl_handshake(ssl)
+        switch result.status {
+        case SSL_ERROR_NONE:
+            isEstablished = true
+            if let error = protocolError { return .failed(fail(error)) }
+            return .done
+        case SSL_ERROR_WANT_READ:
+            if transport.pointee.ended == 0 { return .wantsInput }
+            return .failed(fail(TLSError(.truncated, "the peer left during the handshake")))
+        case SSL_ERROR_WANT_RETRY_VERIFY: return .wantsVerdict
+        default: return .failed(fail(.taking(during: "the handshake failed")))
+        }
+    }
+
+    /// The user's own verification came to its end; the handshake goes on.
+    package func decide(_ reason: String?) {
+        verdict = reason.map { .rejected($0) } ?? .accepted
+    }
+
+    /// Fills as much of the target as there is.
+    package func read(into target: UnsafeMutableRawBufferPointer) -> Reading {
+        var total = 0
+        while total < target.count, let base = target.baseAddress {
+            if let failure { return total > 0 ? .bytes(total) : .failed(failure) }
+            let result = ossl_read(ssl, base + total, target.count - total)
+            if result.status == SSL_ERROR_NONE {
+                total += result.count
+                continue
+            }
+            switch reading(result.status) {
+            case .failed(let error):
+                // What came before it is still good.
+                _ = fail(error)
+                if total == 0 { return .failed(failure ?? error) }
+            case let other where total == 0: return other
+            default: return .bytes(total)
+            }
+        }
+        return .bytes(total)
+    }
+
+    /// Looks at what came until there is plaintext to read.
+    package func peek() -> Reading {
+        if let failure { return .failed(failure) }
+        let result = ossl_peek(ssl)
+        if result.status == SSL_ERROR_NONE { return .bytes(1) }
+        let reading = reading(result.status)
+        if case .failed(let error) = reading { return .failed(fail(error)) }
+        return reading
+    }
+
+    private func reading(_ status: Int32) -> Reading {
+        switch status {
+        case SSL_ERROR_WANT_READ:
+            transport.pointee.ended == 0
+                ? .wantsInput : .failed(TLSError(.truncated, TLSError.truncation))
+        case SSL_ERROR_ZERO_RETURN: .end
+        default: .failed(.taking(during: "TLS failed"))
+        }
+    }
+
+    /// Encrypts what it takes, at most one record of 16 KiB.
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Int {
+        if let failure { throw failure }
+        guard bytes.count > 0 else { return 0 }
+        let result = ossl_write(ssl, bytes.baseAddress, min(bytes.count, 16_384))
+        guard result.status == SSL_ERROR_NONE else {
+            throw fail(.taking(during: "TLS failed"))
+        }
+        return result.count
+    }
+
+    /// Puts a close_notify behind what was written (RFC 8446 §6.1). Reading goes on.
+    package func close() {
+        guard failure == nil, isEstablished, !isClosed else { return }
+        isClosed = true
+        _ = ossl_shutdown(ssl)
+        _ = TLSError.takeErrors()
+    }
+
+    private func fail(_ error: TLSError) -> TLSError {
+        let first = failure ?? notedError ?? error
+        failure = first
+        return first
+    }
+}
