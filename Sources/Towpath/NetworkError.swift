@@ -1,4 +1,5 @@
 internal import TowpathReactor
+internal import TowpathTLS
 
 /// The one error type of Towpath: what happened, in which stage, why, and what to do about it.
 ///
@@ -49,6 +50,20 @@ public struct NetworkError: Error, Sendable {
         public static let resourcesExhausted = Code("resourcesExhausted")
         /// The operation does not exist for this kind of connection.
         public static let notSupported = Code("notSupported")
+        /// The peer's certificate does not prove who it is: see the cause.
+        public static let certificateInvalid = Code("certificateInvalid")
+        /// No key of the peer's certificates is pinned; the message lists those it has.
+        public static let pinMismatch = Code("pinMismatch")
+        /// The user's own verification refused the peer.
+        public static let peerRejected = Code("peerRejected")
+        /// The peer ended the connection with a TLS alert: see the cause.
+        public static let refusedByPeer = Code("refusedByPeer")
+        /// The stream ended without TLS's closing alert: something may be missing.
+        public static let truncated = Code("truncated")
+        /// The peer does not speak TLS.
+        public static let notTLS = Code("notTLS")
+        /// The two sides found nothing in common, or one broke the rules of TLS.
+        public static let handshakeFailed = Code("handshakeFailed")
         /// A system call failed in a way that no other code names: see the cause.
         public static let systemFailure = Code("systemFailure")
     }
@@ -61,6 +76,8 @@ public struct NetworkError: Error, Sendable {
         case resolve
         /// Opening the transport.
         case connect
+        /// Negotiating TLS.
+        case tls
         /// Binding and accepting.
         case listen
         /// Sending.
@@ -77,12 +94,21 @@ public struct NetworkError: Error, Sendable {
         case system(errno: Int32, call: String)
         /// The resolver failed: the number is an `EAI_` code of getaddrinfo(3).
         case resolver(code: Int32)
+        /// X509_verify_cert(3) failed: the number is an `X509_V_ERR_` code.
+        case verification(code: Int32)
+        /// The peer sent an alert (RFC 8446 §6).
+        case alert(UInt8)
+        /// OpenSSL's reasons.
+        case openSSL(String)
 
         /// The cause in words.
         public var description: String {
             switch self {
             case .system(let errno, let call): SystemError(errno, call).description
             case .resolver(let code): "getaddrinfo code \(code)"
+            case .verification(let code): "X509_V_ERR \(code)"
+            case .alert(let number): "alert \(number), \(TLSError.name(ofAlert: number))"
+            case .openSSL(let reasons): reasons
             }
         }
     }

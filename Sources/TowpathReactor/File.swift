@@ -12,4 +12,15 @@ extension Descriptor {
     package func fileSize() throws(SystemError) -> Int {
         try check(shim_file_size(number), "fstat")
     }
+
+    /// Fewer bytes where the file is shorter.
+    package func read(from offset: Int, count: Int) throws(SystemError) -> [UInt8] {
+        var result = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            result = shim_pread(number, buffer.baseAddress, count, off_t(offset))
+            filled = max(0, result)
+        }
+        try check(result, "pread")
+        return bytes
+    }
 }

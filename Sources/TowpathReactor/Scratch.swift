@@ -1,23 +1,40 @@
 internal import CTowpathLinux
 
-/// One 64 KiB read buffer per thread, made when the thread first reads.
+/// Buffers of the thread, each made when the thread first uses it.
 ///
 /// A buffer per connection would cost each idle one a page; a buffer per loop could not serve
-/// callers on other threads.
+/// callers on other threads. Valid until the thread ends; the caller must not suspend while it uses one.
 package enum Scratch {
     package static let byteCount = 65_536
 
-    /// Valid until the thread ends; the caller must not suspend while it uses it.
-    package static var buffer: UnsafeMutableRawPointer {
+    /// What a caller gets.
+    package static var buffer: UnsafeMutableRawPointer { pointer(key, byteCount) }
+
+    /// Ciphertext that came: 64 KiB.
+    package static var incoming: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(start: pointer(incomingKey, byteCount), count: byteCount)
+    }
+
+    /// Ciphertext that goes: 64 KiB of plaintext in four records, with what TLS adds to each.
+    package static var outgoing: UnsafeMutableRawBufferPointer {
+        let count = byteCount + 4_096
+        return UnsafeMutableRawBufferPointer(start: pointer(outgoingKey, count), count: count)
+    }
+
+    private static func pointer(_ key: pthread_key_t, _ count: Int) -> UnsafeMutableRawPointer {
         if let buffer = pthread_getspecific(key) { return buffer }
-        let buffer = UnsafeMutableRawPointer.allocate(byteCount: byteCount, alignment: 64)
+        let buffer = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: 64)
         pthread_setspecific(key, buffer)
         return buffer
     }
 
-    private static let key: pthread_key_t = {
+    private static let key = makeKey()
+    private static let incomingKey = makeKey()
+    private static let outgoingKey = makeKey()
+
+    private static func makeKey() -> pthread_key_t {
         var key = pthread_key_t()
         pthread_key_create(&key) { $0?.deallocate() }
         return key
-    }()
+    }
 }

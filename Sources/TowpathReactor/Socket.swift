@@ -163,4 +163,7 @@ extension Descriptor {
         }
         return .failure(Int32(-result))
     }
+
+    /// What lies in the kernel to be read, in bytes (FIONREAD of tcp(7)).
+    package var unreadByteCount: Int { max(0, shim_ioctl_int(number, SHIM_SIOCINQ)) }
 }

@@ -4,18 +4,27 @@ import Towpath
 final class EchoService: Sendable {
     let statistics = Statistics()
     private let streams: [Listener<TCP>]
+    private let secure: [Listener<TLS>]
     private let datagrams: [Listener<UDP>]
+    /// The pin of a key that was made for this run.
+    let pin: Pin?
     private let options: Options
 
     /// Binds all listeners; throws the first error, and then none is left.
-    init(_ options: Options) async throws(NetworkError) {
+    init(_ options: Options) async throws {
         self.options = options
+        let identity = try Self.identity(options)
+        pin = options.isSelfSigned ? identity?.pin : nil
         var streams: [Listener<TCP>] = []
+        var secure: [Listener<TLS>] = []
         var datagrams: [Listener<UDP>] = []
         for listening in options.listeners {
             switch listening {
             case .stream(let endpoint):
                 streams.append(try await Listener(on: endpoint) { TCP() })
+            case .secure(let endpoint):
+                guard let identity else { continue }
+                secure.append(try await Listener(on: endpoint) { TLS(identity: identity) })
             case .datagrams(let endpoint):
                 datagrams.append(
                     try await Listener(on: endpoint) {
@@ -24,9 +33,19 @@ final class EchoService: Sendable {
             }
         }
         self.streams = streams
+        self.secure = secure
         self.datagrams = datagrams
         for listener in streams { prepare(listener) }
+        for listener in secure { prepare(listener) }
         for listener in datagrams { prepare(listener) }
+    }
+
+    private static func identity(_ options: Options) throws(CertificateError) -> Identity? {
+        if options.isSelfSigned { return try .selfSigned() }
+        guard let certificate = options.certificateFile, let key = options.keyFile else {
+            return nil
+        }
+        return try Identity(certificateFile: certificate, keyFile: key)
     }
 
     private func prepare<Top>(_ listener: Listener<Top>) {
@@ -43,13 +62,17 @@ final class EchoService: Sendable {
             return isUnix
                 ? "listening on \(listener.localEndpoint)"
                 : "listening on tcp \(listener.localEndpoint)"
-        } + datagrams.map { "listening on udp \($0.localEndpoint)" }
+        } + secure.map { "listening on tls \($0.localEndpoint)" }
+            + datagrams.map { "listening on udp \($0.localEndpoint)" }
     }
 
     /// Serves until ``drain()`` has come to its end.
     func run() async throws {
         try await withThrowingTaskGroup { group in
             for listener in streams {
+                group.addTask { try await listener.run { try await self.echo($0) } }
+            }
+            for listener in secure {
                 group.addTask { try await listener.run { try await self.echo($0) } }
             }
             for listener in datagrams {
@@ -61,10 +84,11 @@ final class EchoService: Sendable {
 
     func drain() {
         for listener in streams { listener.drain(within: .seconds(5)) }
+        for listener in secure { listener.drain(within: .seconds(5)) }
         for listener in datagrams { listener.drain(within: .seconds(5)) }
     }
 
-    private func echo(_ connection: Connection<TCP>) async throws {
+    private func echo<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {
         statistics.connectionOpened()
         defer { statistics.connectionClosed() }
         let chunks = connection.chunks(idleTimeout: options.idleTimeout, untilDrain: true)

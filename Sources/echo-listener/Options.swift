@@ -6,6 +6,7 @@ struct Options {
 
     static let help = """
         usage: echo-listener [--tcp [ADDRESS:]PORT]... [--udp [ADDRESS:]PORT]... [--unix PATH]...
+                             [--tls [ADDRESS:]PORT]... [--cert FILE --key FILE | --self-signed]
                              [--connection-limit N] [--idle-timeout SECONDS] [--stats SECONDS]
                              [--quiet]
 
@@ -14,6 +15,9 @@ struct Options {
           --tcp [ADDRESS:]PORT     listen for TCP; without an address on all of both families;
                                    port 0 lets the kernel choose
           --udp [ADDRESS:]PORT     listen for UDP
+          --tls [ADDRESS:]PORT     listen for TLS
+          --cert FILE, --key FILE  its certificate, with the chain behind it, and its key: PEM or DER
+          --self-signed            make both in memory, and print the pin of the key
           --unix PATH              listen on a Unix socket; @NAME is an abstract one
           --connection-limit N     at most N connections at a time, for each listener
           --idle-timeout SECONDS   end a connection that is silent for so long
@@ -29,6 +33,7 @@ struct Options {
     enum Listening {
         case stream(Endpoint)
         case datagrams(Endpoint)
+        case secure(Endpoint)
     }
 
     enum Command {
@@ -41,6 +46,9 @@ struct Options {
     }
 
     var listeners: [Listening] = []
+    var certificateFile: String?
+    var keyFile: String?
+    var isSelfSigned = false
     var connectionLimit: Int?
     var idleTimeout: Duration?
     var statisticsInterval: Int?
@@ -54,6 +62,11 @@ struct Options {
             case "--help", "-h": return .print(help)
             case "--version": return .print("echo-listener \(version)")
             case "--quiet": options.isQuiet = true
+            case "--self-signed": options.isSelfSigned = true
+            case "--cert": options.certificateFile = try value(option, &rest)
+            case "--key": options.keyFile = try value(option, &rest)
+            case "--tls":
+                options.listeners.append(.secure(try endpoint(option, &rest)))
             case "--tcp":
                 options.listeners.append(.stream(try endpoint(option, &rest)))
             case "--udp":
@@ -74,9 +87,22 @@ struct Options {
             }
         }
         guard !options.listeners.isEmpty else {
-            throw UsageError(message: "nothing to listen on: give --tcp, --udp or --unix")
+            throw UsageError(message: "nothing to listen on: give --tcp, --tls, --udp or --unix")
         }
+        try options.checkIdentity()
         return .listen(options)
+    }
+
+    private func checkIdentity() throws(UsageError) {
+        let hasFiles = certificateFile != nil && keyFile != nil
+        let hasOne = certificateFile != nil || keyFile != nil
+        let isSecure = listeners.contains { if case .secure = $0 { true } else { false } }
+        if isSecure, hasFiles == isSelfSigned || hasOne != hasFiles {
+            throw UsageError(message: "--tls needs --cert and --key, or --self-signed")
+        }
+        if !isSecure, hasOne || isSelfSigned {
+            throw UsageError(message: "--cert, --key and --self-signed are for --tls")
+        }
     }
 
     private static func value(

@@ -11,6 +11,7 @@ func serve(_ options: Options) -> Never {
                 let service = try await EchoService(options)
                 Process.hand(over: service)
                 if !options.isQuiet { service.boundAddresses.forEach(Console.say) }
+                if let pin = service.pin { Console.say("pin \(pin)") }
                 try await service.run()
                 exit(0)
             } catch {

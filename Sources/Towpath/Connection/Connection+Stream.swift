@@ -116,8 +116,8 @@ extension Connection where Top: StreamProtocol {
         if try bytes.withUnsafeBytes({ try core.sendAtOnce($0, &sent) }) { return }
         try await core.send(
             count: bytes.byteCount, sent: sent, timeout: timeout,
-            write: { socket, offset in
-                bytes.withUnsafeBytes { socket.send(.init(rebasing: $0[offset...])) }
+            write: { core, state, offset in
+                bytes.withUnsafeBytes { core.put(&state, .init(rebasing: $0[offset...])) }
             }, rest: { offset in bytes.withUnsafeBytes { Array($0[offset...])[...] } })
     }
 
@@ -131,7 +131,9 @@ extension Connection where Top: StreamProtocol {
         let core = try liveCore()
         try await core.send(
             count: pieces.reduce(0) { $0 + $1.count }, timeout: timeout,
-            write: { socket, offset in socket.send(gathering: pieces, from: offset) },
+            write: { core, state, offset in
+                core.put(&state, gathering: pieces, from: offset)
+            },
             rest: { Array(pieces.joined())[$0...] })
     }
 

@@ -20,6 +20,8 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     let core: Core
     /// The listener that accepted it.
     let listener: ListenerContext?
+    /// The plain connection that this one was made of; it would close what they share.
+    private let origin: (any Sendable)?
 
     /// A connection to an endpoint.
     ///
@@ -52,8 +54,9 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
 
     private init(_ endpoint: Result<Endpoint, NetworkError>, _ parameters: Parameters, _ top: Top) {
         listener = nil
+        origin = nil
         let plan = ConnectionPlan(
-            endpoint: endpoint, parameters: parameters, transport: top.stack.transport)
+            endpoint: endpoint, parameters: parameters, stack: top.stack)
         do throws(SystemError) {
             core = .live(
                 ConnectionCore(
@@ -63,9 +66,12 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
         }
     }
 
-    init(_ core: ConnectionCore, listener: ListenerContext? = nil) {
+    init(
+        _ core: ConnectionCore, listener: ListenerContext? = nil, origin: (any Sendable)? = nil
+    ) {
         self.core = .live(core)
         self.listener = listener
+        self.origin = origin
     }
 
     deinit {

@@ -40,6 +40,8 @@ public struct EstablishmentReport: Sendable {
 
     /// From the first use to ready or failed.
     public internal(set) var duration: Duration = .zero
+    /// How long TLS was negotiated; nil without TLS.
+    public internal(set) var handshakeDuration: Duration?
     /// The look-ups, as they were answered.
     public internal(set) var resolutions: [Resolution] = []
     /// The attempts, as they were started.

@@ -16,7 +16,7 @@ extension ConnectionCore {
             switch state.phase {
             case .failed, .closed:
                 return (wakeups, false)
-            case .setup, .preparing:
+            case .setup, .preparing, .securing:
                 destroy(&state, &wakeups)
                 return (wakeups, false)
             case .closing: break
@@ -28,10 +28,13 @@ extension ConnectionCore {
                 let isIdle =
                     !state.isSending && !state.owes && (state.rare?.senders.isEmpty ?? true)
                 if state.failure != nil || (state.inputEnded && isIdle) {
+                    if state.failure == nil { _ = sendClosingAlert(&state) }
                     destroy(&state, &wakeups)
                     return (wakeups, false)
                 }
                 state.phase = .closing
+                // finish() has sent the alert, but not the FIN that follows it now.
+                if state.finSent, state.tls != nil { state.descriptor.shutdownOutput() }
                 wakeups.reader = takeReader(&state)
                 flushOwed(&state, &wakeups)
                 state.orMakeRare.closeTimer = loop.schedule(
@@ -131,6 +134,7 @@ extension ConnectionCore {
         wakeups.reader = takeReader(&state) ?? wakeups.reader
         wakeups.writer = takeWriter(&state) ?? wakeups.writer
         state.input = InputBuffer()
+        state.tls = nil
         if let peer { peer.hub.remove(peer) }
         guard let rare = state.rare else { return }
         if state.failure == nil { rare.broadcast?.post(.cancelled) }

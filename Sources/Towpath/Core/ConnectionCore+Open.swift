@@ -34,7 +34,7 @@ extension ConnectionCore {
             switch state.phase {
             case .ready, .closing: return .some(nil)
             case .failed, .closed: return state.failure ?? .closed(stage)
-            case .setup, .preparing:
+            case .setup, .preparing, .securing:
                 state.orMakeRare.readyWaiters.append(waiter)
                 return nil
             }
@@ -64,8 +64,13 @@ extension ConnectionCore {
             var establishment = Establishment(plan: plan, loop: loop, start: start)
             do throws(NetworkError) {
                 let socket = try await establishment.run(try await path.chosen())
-                return wake(adopt(socket, establishment.report))
+                guard let tls = plan.tls else { return wake(adopt(socket, establishment.report)) }
+                try beginSecuring(socket, plan, tls)
+                try await secure(with: tls, until: deadline)
+                establishment.noteHandshake()
+                return wake(endSecuring(establishment.report))
             } catch {
+                giveUpSecuring()
                 guard let lack = await path.lack(after: error) else {
                     guard mayRetry, path.mayLack(after: error) else {
                         return wake(fail(error, establishment.report))
@@ -148,7 +153,7 @@ extension ConnectionCore {
         }
     }
 
-    private func endPreparing(
+    func endPreparing(
         _ state: inout State, _ report: EstablishmentReport, _ wakeups: inout Wakeups
     ) {
         let rare = state.orMakeRare
@@ -220,7 +225,7 @@ extension ConnectionCore.State {
         if let failure { return .failed(failure) }
         switch phase {
         case .setup: return .setup
-        case .preparing: return rare?.lack.map { .waiting($0) } ?? .preparing
+        case .preparing, .securing: return rare?.lack.map { .waiting($0) } ?? .preparing
         case .ready, .closing: return .ready
         case .failed, .closed: return .cancelled
         }

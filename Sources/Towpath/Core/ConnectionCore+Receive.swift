@@ -195,12 +195,13 @@ extension ConnectionCore {
     ) -> Step<Int> {
         guard state.phase == .ready else {
             switch state.phase {
-            case .setup, .preparing: return .notOpen
+            case .setup, .preparing, .securing: return .notOpen
             case .ready, .failed, .closing, .closed:
                 return .failed(state.failure ?? .closed(.receive))
             }
         }
         if state.inputEnded { return state.failure.map { .failed($0) } ?? .done(0) }
+        if let tls = state.tls { return read(&state, tls, into: target) }
         guard state.isReadable else { return .blocked }
         if state.budget.isSpent(on: loop) { return .spent }
         switch state.descriptor?.receive(into: target) ?? .wouldBlock {
@@ -226,7 +227,7 @@ extension ConnectionCore {
     }
 
     /// From this size on the copy costs more than the larger allocation.
-    private static let bulkThreshold = 16_384
+    static let bulkThreshold = 16_384
 
     private static func scratch(_ maximum: Int) -> UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(

@@ -24,12 +24,13 @@ extension ConnectionCore {
             guard state.phase == .ready, state.isWritable, !state.isSending, !state.outputFinished,
                 !state.owes, state.failure == nil, !state.budget.isSpent(on: loop)
             else { return (false, nil) }
-            switch state.descriptor.send(bytes) {
+            switch put(&state, bytes) {
             case .done(let count):
                 state.budget.spend(count)
                 sent = count
-                state.isSending = count < bytes.count
-                return (count == bytes.count, nil)
+                let isDone = count == bytes.count && !state.hasCiphertext
+                state.isSending = !isDone
+                return (isDone, nil)
             case .wouldBlock:
                 state.isWritable = false
                 return (false, nil)
@@ -44,8 +45,22 @@ extension ConnectionCore {
         return isDone
     }
 
+    /// Bytes for the peer; `.done` tells how many were taken.
+    func put(_ state: inout State, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+        if let tls = state.tls { return put(&state, tls, bytes) }
+        return state.descriptor.send(bytes)
+    }
+
+    /// Several pieces, from an offset on.
+    func put(_ state: inout State, gathering pieces: [[UInt8]], from offset: Int) -> Transfer {
+        if let tls = state.tls { return put(&state, tls, gathering: pieces, from: offset) }
+        return state.descriptor.map({ $0.send(gathering: pieces, from: $1) }, offset)
+    }
+
     /// The kernel tells an error once; whoever meets it keeps it.
     func sendFailed(_ state: inout State, _ code: Int32) -> NetworkError {
+        // The peer may have said why before it left.
+        if let tls = state.tls { lookForAlert(&state, tls) }
         let error = NetworkError(SystemError(code, "send"), .send, "send failed")
         fail(&state, error)
         return state.failure ?? error
@@ -55,17 +70,19 @@ extension ConnectionCore {
     func send(_ bytes: ArraySlice<UInt8>, sent: Int, timeout: Duration?) async throws {
         try await send(
             count: bytes.count, sent: sent, timeout: timeout,
-            write: { socket, offset in
-                bytes.withUnsafeBytes { socket.send(.init(rebasing: $0[offset...])) }
+            write: { core, state, offset in
+                bytes.withUnsafeBytes { core.put(&state, .init(rebasing: $0[offset...])) }
             }, rest: { bytes.dropFirst($0) })
     }
+
+    typealias Write = (ConnectionCore, inout State, Int) -> Transfer
 
     /// Sends `count` bytes, of which `sendAtOnce` has sent some. `write` hands the kernel what lies
     /// behind an offset; `rest` copies it, which is needed only if the caller stops waiting in the
     /// middle.
     func send(
         count: Int, sent: Int = 0, timeout: Duration?,
-        write: (borrowing Descriptor, Int) -> Transfer, rest: (Int) -> ArraySlice<UInt8>
+        write: Write, rest: (Int) -> ArraySlice<UInt8>
     ) async throws {
         if sent == 0, Task.isCancelled { throw CancellationError() }
         let deadline = MonotonicClock.deadline(after: timeout)
@@ -121,13 +138,13 @@ extension ConnectionCore {
             : NetworkError.timedOut(.send, "the peer did not take the bytes in time")
     }
 
-    private func attempt(
+    func attempt(
         _ state: inout State, count: Int, offset: inout Int, holdsRight: Bool,
-        _ write: (borrowing Descriptor, Int) -> Transfer
+        _ write: Write
     ) -> SendStep {
         if let refusal = refusal(&state, holdsRight: holdsRight) { return refusal }
         var calls = 0
-        while offset < count {
+        while offset < count || state.hasCiphertext {
             guard state.isWritable else {
                 state.isSending = true
                 return .blocked
@@ -139,7 +156,7 @@ extension ConnectionCore {
             }
             calls += 1
             // A short write is tried again: only EAGAIN promises an edge.
-            switch state.descriptor.map(write, offset) {
+            switch write(self, &state, offset) {
             case .done(let written):
                 state.budget.spend(written)
                 offset += written
@@ -154,7 +171,7 @@ extension ConnectionCore {
 
     func refusal(_ state: inout State, holdsRight: Bool) -> SendStep? {
         switch state.phase {
-        case .setup, .preparing: return .notOpen
+        case .setup, .preparing, .securing: return .notOpen
         case .failed, .closed: return .failed(state.failure ?? .closed(.send))
         case .ready, .closing: break
         }

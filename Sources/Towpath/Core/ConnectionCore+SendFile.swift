@@ -17,6 +17,7 @@ extension ConnectionCore {
         }
         let wake = await waitForTheRight(until: deadline)
         guard wake == .ready else { throw Self.error(for: wake) }
+        let isSecure = state.withLock { $0.tls != nil }
         var sent = 0
         do {
             // Another call may have ended the sending side meanwhile.
@@ -28,7 +29,10 @@ extension ConnectionCore {
             while start + sent < end {
                 if Task.isCancelled { throw CancellationError() }
                 let size = min(end - start - sent, Self.pieceSize)
-                let written = try await send(transfer, from: start + sent, count: size, deadline)
+                let written =
+                    isSecure
+                    ? try await sendRead(transfer, from: start + sent, count: size, deadline)
+                    : try await send(transfer, from: start + sent, count: size, deadline)
                 // The file became shorter meanwhile.
                 if written == 0 { break }
                 sent += written
@@ -88,6 +92,35 @@ extension ConnectionCore {
                     deliverStates()
                 }
                 throw error
+            }
+        }
+    }
+
+    /// Through the process, which has to encrypt it.
+    private func sendRead(
+        _ transfer: FileTransfer, from offset: Int, count: Int, _ deadline: UInt64
+    ) async throws -> Int {
+        let call = PoolCall { transfer.read(from: offset, count: min(count, 262_144)) }
+        let bytes = try await call.run(on: loop, until: deadline, .send).get()
+        var sent = 0
+        while true {
+            let step = state.withLock { state in
+                attempt(&state, count: bytes.count, offset: &sent, holdsRight: true) {
+                    core, state, offset in
+                    bytes.withUnsafeBytes { core.put(&state, .init(rebasing: $0[offset...])) }
+                }
+            }
+            switch step {
+            case .done: return bytes.count
+            case .failed(let error):
+                deliverStates()
+                throw error
+            case .blocked:
+                let wake = await parkWriter(until: deadline)
+                guard wake == .ready else { throw Self.error(for: wake) }
+            case .spent, .retry, .queued, .notOpen:
+                await loop.nextTurn()
+                if let wake = Self.interruption(deadline) { throw Self.error(for: wake) }
             }
         }
     }

@@ -56,10 +56,9 @@ extension ConnectionCore {
         guard !state.isSending else { return }
         // A receive may have met the end first: then nobody waits for what is owed.
         if state.failure != nil { state.rare?.owed = [] }
-        while state.owes, state.isWritable, state.failure == nil, let rare = state.rare {
-            let transfer = rare.owed.withUnsafeBytes { bytes in
-                state.descriptor.map { descriptor, _ in descriptor.send(bytes) }
-            }
+        while state.owes, state.isWritable, state.failure == nil {
+            let rare = state.orMakeRare
+            let transfer = rare.owed.withUnsafeBytes { put(&state, $0) }
             switch transfer {
             case .done(let written):
                 rare.owed.removeFirst(written)
@@ -90,8 +89,10 @@ extension ConnectionCore {
         guard !state.finSent, state.isOpen else { return }
         if state.failure == nil {
             if state.mayDeferConnect { connectNow(&state) }
+            // With TLS the end is an alert, and the peer may still have much to send (RFC 8446 §6.1).
+            guard sendClosingAlert(&state) else { return }
             state.finSent = true
-            state.descriptor.shutdownOutput()
+            if state.tls == nil || state.phase == .closing { state.descriptor.shutdownOutput() }
         }
         if let rare = state.rare {
             wakeups.waiters += rare.finishWaiters

@@ -1,4 +1,5 @@
 internal import TowpathReactor
+internal import TowpathTLS
 
 /// One transport connection, stream or datagrams: what every `Connection` does its work with.
 ///
@@ -7,7 +8,10 @@ internal import TowpathReactor
 /// that nothing hot is unspecialized in the embedder's build.
 final class ConnectionCore: EventHandler {
     enum Phase: UInt8 {
-        case setup, preparing, ready
+        case setup, preparing
+        /// The transport stands, and TLS is being negotiated.
+        case securing
+        case ready
         /// Could not be opened.
         case failed
         /// `close()` is sending what is owed and waiting for the peer's end.
@@ -50,6 +54,8 @@ final class ConnectionCore: EventHandler {
         /// The error that ended the connection.
         var failure: NetworkError?
         var input = InputBuffer()
+        /// What makes the stream secure; nil for a plain one.
+        var tls: TLSEngine?
         var rare: Rare?
     }
 
@@ -154,6 +160,8 @@ final class ConnectionCore: EventHandler {
                 state.isWritable = true
                 writer = takeWriter(&state)
             }
+            // Nobody may be receiving who would see what TLS has to say.
+            if state.tls != nil { readAhead(&state, &writer) }
             return state.rare == nil
         }
         reader?.resume(returning: .ready)
@@ -166,6 +174,7 @@ final class ConnectionCore: EventHandler {
         let (wakeups, isClosing) = state.withLock { state in
             var wakeups = Wakeups()
             flushOwed(&state, &wakeups)
+            wakeups.broadcast = state.rare?.broadcast
             return (wakeups, state.phase == .closing)
         }
         wake(wakeups)
@@ -262,7 +271,10 @@ extension ConnectionCore.State {
     /// The socket is there, and sends that were accepted go on.
     var isOpen: Bool { phase == .ready || phase == .closing }
 
-    var owes: Bool { rare.map { !$0.owed.isEmpty } ?? false }
+    var owes: Bool { (rare.map { !$0.owed.isEmpty } ?? false) || hasCiphertext }
+
+    /// Some of what was encrypted is not sent.
+    var hasCiphertext: Bool { tls?.hasOutput ?? false }
 
     var orMakeRare: ConnectionCore.Rare {
         mutating get {

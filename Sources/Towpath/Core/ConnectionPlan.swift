@@ -6,21 +6,23 @@ final class ConnectionPlan: Sendable {
     let endpoint: Result<Endpoint, NetworkError>
     let parameters: Parameters
     let transport: ProtocolStack.Transport
+    let tls: TLS?
 
     init(
         endpoint: Result<Endpoint, NetworkError>, parameters: Parameters,
-        transport: ProtocolStack.Transport
+        stack: ProtocolStack
     ) {
         self.endpoint = endpoint
         self.parameters = parameters
-        self.transport = transport
+        transport = stack.transport
+        tls = stack.tls
     }
 
     /// The same by one interface.
     func bound(to interface: String) -> ConnectionPlan {
         ConnectionPlan(
             endpoint: endpoint, parameters: parameters.requiredInterface(interface),
-            transport: transport)
+            stack: ProtocolStack(transport: transport, tls: tls))
     }
 
     var isUnix: Bool {

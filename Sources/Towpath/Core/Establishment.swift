@@ -36,6 +36,12 @@ struct Establishment {
         }
     }
 
+    /// TLS was negotiated after the socket stood.
+    mutating func noteHandshake() {
+        report.handshakeDuration = elapsed - report.duration
+        report.duration = elapsed
+    }
+
     private var elapsed: Duration { .nanoseconds(MonotonicClock.now - start) }
 
     private func deadline(_ time: Duration?) -> UInt64 {

@@ -16,6 +16,14 @@ final class FileTransfer: Sendable {
         size = try file.fileSize()
     }
 
+    /// A part of the file.
+    func read(from offset: Int, count: Int) -> Result<[UInt8], NetworkError> {
+        do throws(SystemError) { return .success(try file.read(from: offset, count: count)) } catch
+        {
+            return .failure(NetworkError(error, .send, "file not read"))
+        }
+    }
+
     func send(from offset: Int, count: Int) -> Transfer {
         socket.sendFile(file, from: offset, count: count)
     }

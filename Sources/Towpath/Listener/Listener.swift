@@ -21,6 +21,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
 
     let source: Source
     let context: ListenerContext
+    private let security: ListenerSecurity?
     private let file: UnixSocketFile?
 
     /// The address it is bound to; the port is real where 0 was asked for.
@@ -49,8 +50,8 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         on endpoint: Endpoint, parameters: Parameters = Parameters(), _ top: Top,
         accept: @escaping @Sendable (borrowing Descriptor) -> Accepted
     ) throws(NetworkError) {
-        let transport = top.stack.transport
-        try self.init(try .bind(endpoint, parameters, transport), transport, accept: accept)
+        let stack = top.stack
+        try self.init(try .bind(endpoint, parameters, stack.transport), stack, accept: accept)
     }
 
     /// Listens on a socket that is bound already, such as one passed by systemd: see ``PassedSocket``.
@@ -61,24 +62,25 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         adopting descriptor: Int32, parameters: Parameters = Parameters(),
         @ProtocolStackBuilder<Top> _ stack: () -> Top
     ) async throws(NetworkError) {
-        let transport = stack().stack.transport
-        try self.init(try .adopt(descriptor, parameters, transport), transport) { $0.accept() }
+        let stack = stack().stack
+        try self.init(try .adopt(descriptor, parameters, stack.transport), stack) { $0.accept() }
     }
 
     init(
-        _ bound: consuming ListenerSocket, _ transport: ProtocolStack.Transport,
+        _ bound: consuming ListenerSocket, _ stack: ProtocolStack,
         accept: @escaping StreamAcceptor.Accept
     ) throws(NetworkError) {
         let context = ListenerContext()
         self.context = context
         file = bound.file
+        security = try stack.tls.map { tls throws(NetworkError) in try ListenerSecurity(tls) }
         let setup = bound.setup
         do throws(SystemError) {
             let address = try bound.descriptor.localAddress()
             // An unnamed Unix socket can be passed, but nobody can connect to it by name.
             localEndpoint = Endpoint(address) ?? .unix("")
             let loop = try EventLoopGroup.shared.nearest()
-            switch transport {
+            switch stack.transport {
             case .tcp:
                 source = .streams(
                     try StreamAcceptor(
@@ -130,6 +132,16 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             throw NetworkError(error, .setup, "no watchdog")
         }
         return self
+    }
+
+    /// Serves clients that come from now on with other TLS options, such as a renewed certificate;
+    /// connections that stand keep theirs. If the new ones cannot be used this throws, and the present
+    /// ones stay. Options of TCP are not changed.
+    public func update(_ top: Top) throws(NetworkError) {
+        guard let security, let tls = top.stack.tls else {
+            throw NetworkError(.notSupported, .setup, "only TLS options can be replaced")
+        }
+        try security.update(tls)
     }
 
     // MARK: Running
@@ -210,6 +222,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         _ core: ConnectionCore, _ handler: @Sendable (Connection<Top>) async throws -> Void
     ) async {
         core.claim()
+        if let security, await !secure(core, security) { return end(core) }
         let connection = Connection<Top>(core, listener: context)
         do {
             try await handler(connection)
@@ -218,6 +231,20 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             abort(connection, error)
         }
         end(core)
+    }
+
+    private func secure(_ core: ConnectionCore, _ security: ListenerSecurity) async -> Bool {
+        do throws(NetworkError) {
+            try await security.secure(core)
+            return true
+        } catch {
+            let remote = core.remoteEndpoint
+            await core.refuseInsecure()
+            if !context.hasEnded, !Task.isCancelled {
+                context.post(.handshakeFailed(error, remoteEndpoint: remote))
+            }
+            return false
+        }
     }
 
     private func end(_ core: ConnectionCore) {

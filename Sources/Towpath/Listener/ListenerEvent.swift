@@ -5,6 +5,8 @@
 public enum ListenerEvent: Sendable, CustomStringConvertible {
     /// A handler threw: its connection was aborted.
     case handlerFailed(any Error, remoteEndpoint: Endpoint?)
+    /// TLS could not be negotiated with a client, which is gone; no handler was called.
+    case handshakeFailed(NetworkError, remoteEndpoint: Endpoint?)
     /// A connection was gone before it was accepted, or could not be taken on.
     case connectionLost(NetworkError)
     /// No descriptors or memory are left for new connections. They wait; the listener tries again, at
@@ -24,6 +26,8 @@ public enum ListenerEvent: Sendable, CustomStringConvertible {
         switch self {
         case .handlerFailed(let error, let remote):
             "the handler of \(remote.map { "\($0)" } ?? "a connection") failed: \(error)"
+        case .handshakeFailed(let error, let remote):
+            "no handshake with \(remote.map { "\($0)" } ?? "a client"): \(error)"
         case .connectionLost(let error): "a connection was lost before it was accepted: \(error)"
         case .resourcesExhausted(let error): "no new connections for now: \(error)"
         case .resourcesAvailable: "new connections are accepted again"

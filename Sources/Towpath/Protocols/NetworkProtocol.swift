@@ -21,8 +21,13 @@ public struct ProtocolStack: Sendable {
     }
 
     package let transport: Transport
+    /// What lies between the transport and the top.
+    package let tls: TLS?
 
-    package init(transport: Transport) { self.transport = transport }
+    package init(transport: Transport, tls: TLS? = nil) {
+        self.transport = transport
+        self.tls = tls
+    }
 }
 
 /// Builds a protocol stack from one expression, or from the branches of an `if` of one type.

@@ -1,0 +1,274 @@
+internal import TowpathReactor
+internal import TowpathTLS
+
+/// Streams through TLS: the engine's ciphertext from and to the socket, all under the connection's lock.
+extension ConnectionCore {
+    /// What is read from the kernel for a small target: one record of TLS, whole.
+    private static let recordRoom = 16_384 + 512
+
+    // MARK: Receiving
+
+    /// Plaintext into a target that is not empty; 0 is the end of the stream.
+    func read(
+        _ state: inout State, _ tls: TLSEngine, into target: UnsafeMutableRawBufferPointer
+    ) -> Step<Int> {
+        if state.budget.isSpent(on: loop) { return .spent }
+        tls.lend(input: .init(start: nil, count: 0), output: Scratch.outgoing)
+        defer { answer(&state, tls) }
+        let room = target.count < Self.bulkThreshold ? Self.recordRoom : Scratch.byteCount
+        for _ in 0..<TurnBudget.callLimit {
+            switch tls.read(into: target) {
+            case .bytes(let count):
+                state.budget.spend(count)
+                state.readsBulk = count >= Self.bulkThreshold
+                return .done(count)
+            case .end:
+                state.inputEnded = true
+                return state.failure.map { .failed($0) } ?? .done(0)
+            case .failed(let error):
+                state.inputEnded = true
+                let error = NetworkError(error, .receive)
+                fail(&state, error)
+                return .failed(state.failure ?? error)
+            case .wantsInput:
+                guard state.isReadable else { return .blocked }
+                if let step: Step<Int> = feed(&state, tls, room) { return step }
+            }
+        }
+        return .spent
+    }
+
+    /// Gives the engine what the kernel has; a step if there is nothing.
+    private func feed<Value>(
+        _ state: inout State, _ tls: TLSEngine, _ room: Int
+    ) -> Step<Value>? {
+        let incoming = UnsafeMutableRawBufferPointer(rebasing: Scratch.incoming[..<room])
+        switch state.descriptor.receive(into: incoming) {
+        case .done(let count) where count > 0:
+            if count < room, !state.distrustsShortReads { state.isReadable = false }
+            tls.lend(
+                input: UnsafeRawBufferPointer(rebasing: incoming[..<count]),
+                output: Scratch.outgoing)
+            return nil
+        case .done:
+            tls.endInput()
+            return nil
+        case .wouldBlock:
+            if state.mayDeferConnect { connectNow(&state) }
+            state.isReadable = false
+            return .blocked
+        case .failed(let code):
+            state.inputEnded = true
+            let error = NetworkError(SystemError(code, "recv"), .receive, "receive failed")
+            fail(&state, error)
+            return .failed(state.failure ?? error)
+        }
+    }
+
+    /// Sends what the engine has to say in answer to what it read, and gives back what was lent.
+    private func answer(_ state: inout State, _ tls: TLSEngine) {
+        // In the middle of a send its own sender does so.
+        _ = flush(&state, tls)
+        tls.settle()
+    }
+
+    /// Looks at what came, until plaintext lies unread: so alerts are seen by one who only sends. Leaves
+    /// it to the receive in progress, if there is one.
+    func readAhead(_ state: inout State, _ writer: inout UnsafeContinuation<Wake, Never>?) {
+        guard let tls = state.tls, state.phase == .ready, !state.isReceiving, state.isReadable,
+            !state.inputEnded, state.failure == nil
+        else { return }
+        lookForAlert(&state, tls)
+        if state.failure != nil {
+            _ = state.orMakeRare
+            writer = takeWriter(&state) ?? writer
+        }
+    }
+
+    func lookForAlert(_ state: inout State, _ tls: TLSEngine) {
+        tls.lend(input: .init(start: nil, count: 0), output: Scratch.outgoing)
+        defer { answer(&state, tls) }
+        for _ in 0..<4 {
+            switch tls.peek() {
+            case .bytes: return
+            case .end:
+                state.inputEnded = true
+                return
+            case .failed(let error):
+                state.inputEnded = true
+                return fail(&state, NetworkError(error, .receive))
+            case .wantsInput:
+                guard state.isReadable else { return }
+                let step: Step<Int>? = feed(&state, tls, Self.recordRoom)
+                if step != nil { return }
+            }
+        }
+    }
+
+    // MARK: Sending
+
+    /// Encrypts and sends; what was taken is encrypted, and may still lie in the engine.
+    func put(
+        _ state: inout State, _ tls: TLSEngine, _ bytes: UnsafeRawBufferPointer
+    ) -> Transfer {
+        tls.lend(input: .init(start: nil, count: 0), output: Scratch.outgoing)
+        defer { tls.settle() }
+        // First what was encrypted before.
+        if tls.hasOutput {
+            let transfer = flush(&state, tls)
+            if transfer != .done(0) { return transfer }
+        }
+        var taken = 0
+        while taken < bytes.count, taken < Scratch.byteCount {
+            do throws(TLSError) {
+                taken += try tls.write(UnsafeRawBufferPointer(rebasing: bytes[taken...]))
+            } catch {
+                fail(&state, NetworkError(error, .send))
+                return .failed(0)
+            }
+        }
+        if case .failed(let code) = flush(&state, tls) { return .failed(code) }
+        return .done(taken)
+    }
+
+    /// Small pieces go into one record.
+    func put(
+        _ state: inout State, _ tls: TLSEngine, gathering pieces: [[UInt8]], from offset: Int
+    ) -> Transfer {
+        let whole = UnsafeMutableRawBufferPointer(start: Scratch.buffer, count: Scratch.byteCount)
+        var (skipped, filled) = (offset, 0)
+        for piece in pieces where filled < whole.count {
+            guard skipped < piece.count else {
+                skipped -= piece.count
+                continue
+            }
+            let count = min(piece.count - skipped, whole.count - filled)
+            piece.withUnsafeBytes { bytes in
+                UnsafeMutableRawBufferPointer(rebasing: whole[filled..<(filled + count)])
+                    .copyMemory(from: .init(rebasing: bytes[skipped..<(skipped + count)]))
+            }
+            (skipped, filled) = (0, filled + count)
+        }
+        return put(&state, tls, UnsafeRawBufferPointer(rebasing: whole[..<filled]))
+    }
+
+    /// `.done(0)` once all that was encrypted is with the kernel.
+    func flush(_ state: inout State, _ tls: TLSEngine) -> Transfer {
+        while tls.hasOutput {
+            guard state.isWritable else {
+                // The next edge goes on, also where nobody sends.
+                _ = state.orMakeRare
+                armOutput(&state)
+                return .wouldBlock
+            }
+            switch state.descriptor.send(tls.output) {
+            case .done(let count): tls.sent(count)
+            case .wouldBlock: state.isWritable = false
+            case .failed(let code): return .failed(code)
+            }
+        }
+        return .done(0)
+    }
+
+    /// A close_notify behind what was sent; false if it must wait for the kernel. True for a plain
+    /// stream.
+    func sendClosingAlert(_ state: inout State) -> Bool {
+        guard let tls = state.tls else { return true }
+        tls.lend(input: .init(start: nil, count: 0), output: Scratch.outgoing)
+        defer { tls.settle() }
+        tls.close()
+        return flush(&state, tls) != .wouldBlock
+    }
+
+    // MARK: The handshake
+
+    private enum HandshakeStep {
+        case done
+        case wantsInput, wantsOutput
+        case wantsVerdict(TLSPeer)
+        case failed(NetworkError)
+    }
+
+    /// Negotiates TLS, in the phase `securing`.
+    func secure(with tls: TLS, until deadline: UInt64) async throws(NetworkError) {
+        while true {
+            let wake: Wake
+            switch state.withLock({ handshakeStep(&$0) }) {
+            case .done:
+                reportPins(with: tls)
+                return try await verifyClient(with: tls)
+            case .failed(let error): throw error
+            case .wantsInput: wake = await parkReader(until: deadline)
+            case .wantsOutput: wake = await parkWriter(until: deadline)
+            case .wantsVerdict(let peer):
+                let refusal = await tls.verifier?.refusal(of: peer)
+                state.withLock { $0.tls?.decide(refusal) }
+                wake = .ready
+            }
+            switch wake {
+            case .ready: break
+            case .cancelled: throw .closed(.tls)
+            case .timedOut: throw .timedOut(.tls, "the peer did not finish the handshake in time")
+            }
+        }
+    }
+
+    private func handshakeStep(_ state: inout State) -> HandshakeStep {
+        guard state.phase == .securing, let tls = state.tls else {
+            return .failed(state.failure ?? .closed(.tls))
+        }
+        tls.lend(input: .init(start: nil, count: 0), output: Scratch.outgoing)
+        defer { tls.settle() }
+        for _ in 0..<TurnBudget.callLimit {
+            let progress = tls.handshake()
+            let isFailure = if case .failed = progress { true } else { false }
+            switch flush(&state, tls) {
+            case .wouldBlock where !isFailure: return .wantsOutput
+            case .failed(let code) where !isFailure:
+                lookForAlert(&state, tls)
+                return .failed(
+                    state.failure ?? NetworkError(SystemError(code, "send"), .tls, "send failed"))
+            default: break
+            }
+            switch progress {
+            case .done: return .done
+            case .wantsVerdict: return .wantsVerdict(TLSPeer(tls))
+            case .failed(let error): return .failed(NetworkError(error, .tls))
+            case .wantsInput:
+                guard state.isReadable else { return .wantsInput }
+                switch feed(&state, tls, Self.recordRoom) as Step<Int>? {
+                case nil: break
+                case .failed(let error)?: return .failed(error)
+                default: return .wantsInput
+                }
+            }
+        }
+        return .wantsInput
+    }
+
+    private func reportPins(with tls: TLS) {
+        guard let observer = tls.onPinMismatch,
+            let mismatch = state.withLock({ $0.tls?.reportedMismatch })
+        else { return }
+        observer(NetworkError(mismatch, .tls))
+    }
+
+    /// A server asks for the user's own verdict after the handshake, before any byte is read.
+    private func verifyClient(with tls: TLS) async throws(NetworkError) {
+        let peer = state.withLock { state in
+            state.tls.flatMap { $0.context.configuration.role == .server ? TLSPeer($0) : nil }
+        }
+        guard let peer, let verifier = tls.verifier, let refusal = await verifier.refusal(of: peer)
+        else { return }
+        throw NetworkError(TLSError(.rejected, refusal), .tls)
+    }
+}
+
+extension Optional where Wrapped == Descriptor, Wrapped: ~Copyable {
+    fileprivate borrowing func receive(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+        switch self {
+        case .some(let descriptor): descriptor.receive(into: buffer)
+        case .none: .wouldBlock
+        }
+    }
+}
