@@ -32,7 +32,8 @@ let package = Package(
             name: "Benchmarks", dependencies: ["Towpath"], path: "Benchmarks",
             exclude: ["Limits", "README.md"], swiftSettings: strict),
         .target(
-            name: "TestSupport", dependencies: ["TowpathReactor", "CTowpathLinux"],
+            name: "TestSupport",
+            dependencies: ["TowpathReactor", "TowpathTLS", "CTowpathLinux", "CTowpathOpenSSL"],
             path: "Tests/Support",
             swiftSettings: strict),
         .testTarget(

@@ -85,6 +85,8 @@ static inline STACK_OF(X509) *ossl_read_certificates(const uint8_t *bytes, size_
 
 // ---- a certificate of one's own
 static inline EVP_PKEY *ossl_new_p256_key(void) { return EVP_EC_gen("P-256"); }
+static inline EVP_PKEY *ossl_new_rsa_key(unsigned bits) { return EVP_RSA_gen(bits); }
+static inline EVP_PKEY *ossl_new_ed25519_key(void) { return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"); }
 static inline int ossl_set_validity(X509 *x, long begin, long end) { return X509_gmtime_adj(X509_getm_notBefore(x), begin) && X509_gmtime_adj(X509_getm_notAfter(x), end); }
 static inline int ossl_set_serial(X509 *x) {
     uint8_t bytes[16];
