@@ -44,7 +44,8 @@ let package = Package(
             dependencies: ["TowpathReactor", "CTowpathLinux", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "TowpathTLSTests", dependencies: ["TowpathTLS", "TestSupport"],
+            name: "TowpathTLSTests",
+            dependencies: ["TowpathTLS", "CTowpathOpenSSL", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "TowpathTests", dependencies: ["Towpath", "TestSupport"], swiftSettings: strict),

@@ -23,17 +23,16 @@ public struct Pin: Hashable, Sendable, CustomStringConvertible {
 
     /// A pin as others write it: `sha256/BASE64`, `sha256//BASE64` or `pin-sha256="BASE64"`.
     public init(parsing text: String) throws(CertificateError) {
-        let pin: Pin
-        if let base64 = text.stripped("pin-sha256=\"", "\"") ?? text.stripped("sha256//", "")
-            ?? text.stripped("sha256/", "")
-        {
-            pin = .sha256(base64)
-        } else {
-            throw CertificateError(
-                "\(text): a pin has the form sha256/BASE64, of the SHA-256 of a public key")
+        // Base 64 may begin with a slash itself, so that both of these can fit.
+        let forms = [("pin-sha256=\"", "\""), ("sha256//", ""), ("sha256/", "")]
+        let pins = forms.compactMap { text.stripped($0, $1).map(Pin.sha256) }
+        if let pin = pins.first(where: { $0.problem == nil }) {
+            self = pin
+            return
         }
-        if let problem = pin.problem { throw CertificateError(problem) }
-        self = pin
+        throw CertificateError(
+            pins.last?.problem
+                ?? "\(text): a pin has the form sha256/BASE64, of the SHA-256 of a public key")
     }
 
     /// Pins joined by `;`, as curl takes them.

@@ -92,8 +92,13 @@ package final class TestAuthority {
         if parent != nil { extensions.append((NID_authority_key_identifier, "keyid")) }
         let length = request.pathLength.map { ",pathlen:\($0)" } ?? ""
         extensions.append(
-            (NID_basic_constraints, "critical,CA:\(request.isAuthority ? "TRUE" : "FALSE")\(length)"))
-        if request.isAuthority { extensions.append((NID_key_usage, "critical,keyCertSign,cRLSign")) }
+            (
+                NID_basic_constraints,
+                "critical,CA:\(request.isAuthority ? "TRUE" : "FALSE")\(length)"
+            ))
+        if request.isAuthority {
+            extensions.append((NID_key_usage, "critical,keyCertSign,cRLSign"))
+        }
         if let usage = request.usage { extensions.append((NID_ext_key_usage, usage)) }
         if !request.alternativeNames.isEmpty {
             extensions.append(

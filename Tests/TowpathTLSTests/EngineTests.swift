@@ -92,7 +92,8 @@ struct EngineTests {
         #expect(pair.client.readAll().end.isEnd == isOrderly)
     }
 
-    @Test("BR-017: one side may end while the other goes on", arguments: [TLSVersion.tls12, .tls13])
+    @Test(
+        "BR-017: one side may end while the other goes on", arguments: [TLSVersion.tls12, .tls13])
     func halfClose(version: TLSVersion) throws {
         let pair = try configured(version)
         try pair.establish()
@@ -169,8 +170,9 @@ struct EngineTests {
                 }
             }
             guard case .established = pair.handshake() else {
-                #expect(pair.client.failure != nil || pair.server.failure != nil
-                    || !pair.client.isEstablished || !pair.server.isEstablished)
+                #expect(
+                    pair.client.failure != nil || pair.server.failure != nil
+                        || !pair.client.isEstablished || !pair.server.isEstablished)
                 continue
             }
             try pair.client.write(Self.text)
@@ -182,7 +184,9 @@ struct EngineTests {
 
     @Test("plain text to a server, and from one, is called that")
     func plain() throws {
-        let requests = ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "EHLO example.com\r\n", "SSH-2.0-x\r\n"]
+        let requests = [
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "EHLO example.com\r\n", "SSH-2.0-x\r\n",
+        ]
         for request in requests {
             let pair = try configured(.tls13)
             pair.server.feed(Array(request.utf8))

@@ -74,7 +74,8 @@ struct EnginePair {
         _ = client.handshake()
         client.settle()
         while move() {}
-        if client.isEstablished, server.isEstablished, client.failure == nil, server.failure == nil {
+        if client.isEstablished, server.isEstablished, client.failure == nil, server.failure == nil
+        {
             return .established
         }
         return .failed(client: client.failure, server: server.failure)
