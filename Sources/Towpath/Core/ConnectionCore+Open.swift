@@ -17,7 +17,9 @@ extension ConnectionCore {
         // A task of its own: the attempt outlives a first use that is cancelled.
         let task = Task(executorPreference: loop) { await self.establish(plan) }
         let isWanted = state.withLock { state in
-            guard state.phase == .preparing else { return state.phase == .ready }
+            guard state.phase == .preparing || state.phase == .securing else {
+                return state.phase == .ready
+            }
             state.orMakeRare.establishing = task
             return true
         }

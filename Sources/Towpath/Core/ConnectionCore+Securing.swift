@@ -47,13 +47,14 @@ extension ConnectionCore {
             state.phase = .ready
             // What came with the last message of the handshake lies in the engine.
             state.isReadable = true
-            if let rare = state.rare {
-                rare.broadcast?.post(.ready)
+            state.rare?.broadcast?.post(.ready)
+            if let report {
+                endPreparing(&state, report, &wakeups)
+            } else if let rare = state.rare {
                 wakeups.waiters = rare.readyWaiters
                 rare.readyWaiters = []
                 wakeups.broadcast = rare.broadcast
             }
-            if let report { endPreparing(&state, report, &wakeups) }
             return wakeups
         }
     }

@@ -256,45 +256,6 @@ final class ConnectionCore: EventHandler {
     static let idleTag: UInt8 = 4
 }
 
-extension ConnectionCore.State {
-    init(phase: ConnectionCore.Phase, kind: TransportKind) {
-        self.phase = phase
-        // A Unix stream may stop short of its queue's end where descriptors were passed along.
-        distrustsShortReads = kind == .unix
-        isOutputArmed = kind == .tcp
-    }
-
-    var events: ReadyEvents {
-        isOutputArmed ? [.input, .inputEnd, .urgent, .output] : [.input, .inputEnd, .urgent]
-    }
-
-    /// The socket is there, and sends that were accepted go on.
-    var isOpen: Bool { phase == .ready || phase == .closing }
-
-    var owes: Bool { (rare.map { !$0.owed.isEmpty } ?? false) || hasCiphertext }
-
-    /// Some of what was encrypted is not sent.
-    var hasCiphertext: Bool { tls?.hasOutput ?? false }
-
-    var orMakeRare: ConnectionCore.Rare {
-        mutating get {
-            if let rare { return rare }
-            let new = ConnectionCore.Rare()
-            rare = new
-            return new
-        }
-    }
-}
-
-/// Which socket carries a connection.
-enum TransportKind: UInt8, Sendable {
-    case tcp, unix
-    /// UDP or Unix datagrams on a socket of its own.
-    case datagram
-    /// One of those who share a UDP listener's socket.
-    case peer
-}
-
 extension Descriptor {
     fileprivate func register(
         on loop: EventLoop, _ events: ReadyEvents, _ handler: any EventHandler

@@ -238,11 +238,10 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
             try await security.secure(core)
             return true
         } catch {
-            let remote = core.remoteEndpoint
-            await core.refuseInsecure()
             if !context.hasEnded, !Task.isCancelled {
-                context.post(.handshakeFailed(error, remoteEndpoint: remote))
+                context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
             }
+            await core.refuseInsecure()
             return false
         }
     }
