@@ -11,6 +11,7 @@
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -173,6 +174,14 @@ static inline int ossl_has_certificate_directory(void) {
     return found;
 }
 
+// A list of revocations in DER or PEM.
+static inline X509_CRL *ossl_read_revocations(const uint8_t *bytes, size_t count) {
+    BIO *bio = BIO_new_mem_buf(bytes, (int)count);
+    if (!bio) return NULL;
+    X509_CRL *list = count && bytes[0] == 0x30 ? d2i_X509_CRL_bio(bio, NULL) : PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL);
+    BIO_free(bio);
+    return list;
+}
 static inline time_t ossl_now(void) { return time(NULL); }
 
 // ---- a key log, by explicit wish only: appended to, never through a symlink, read by its owner alone

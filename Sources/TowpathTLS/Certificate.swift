@@ -1,222 +1,141 @@
 internal import CTowpathOpenSSL
 
-/// A certificate (X.509, RFC 5280). Two are equal when their bytes are.
+/// An X.509 certificate.
+///
+/// That a certificate can be read says nothing about whether it can be trusted. Two are equal if they
+/// have the same DER.
 public struct Certificate: Hashable, Sendable, CustomStringConvertible {
-    private final class Holder: @unchecked Sendable {
-        // Counted atomically by OpenSSL, and not changed once it is here.
-        let pointer: OpaquePointer
-        let der: [UInt8]
+    private let reference: OpenSSLReference
 
-        init(owning pointer: OpaquePointer) {
-            self.pointer = pointer
-            der = Certificate.bytes { i2d_X509(pointer, $0) }
-        }
-
-        deinit { X509_free(pointer) }
-    }
-
-    private let holder: Holder
-
-    package var pointer: OpaquePointer { holder.pointer }
-
-    /// Shares one of OpenSSL's.
+    /// Shares a certificate with OpenSSL, which counts one reference more.
     package init(referencing pointer: OpaquePointer) {
         X509_up_ref(pointer)
-        holder = Holder(owning: pointer)
+        self.init(adopting: pointer)
     }
 
-    /// A certificate from its DER encoding.
-    public init(der: [UInt8]) throws(CertificateError) {
-        ERR_clear_error()
-        let pointer = der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
-            var next = bytes.baseAddress
-            guard let pointer = d2i_X509(nil, &next, bytes.count) else { return nil }
-            guard next == bytes.baseAddress.map({ $0 + bytes.count }) else {
-                X509_free(pointer)
-                return nil
-            }
-            return pointer
-        }
-        guard let pointer else { throw .taking("this is no certificate in DER") }
-        holder = Holder(owning: pointer)
+    /// Takes over a reference of OpenSSL.
+    init(adopting pointer: OpaquePointer) {
+        reference = OpenSSLReference(pointer) { X509_free($0) }
     }
 
-    /// The certificates of a text in PEM, in their order; at least one.
-    public static func parsing(pem: [UInt8]) throws(CertificateError) -> [Certificate] {
-        ERR_clear_error()
-        guard let list = ossl_read_certificates(pem, pem.count) else {
-            throw .taking("a certificate is malformed")
-        }
-        defer { ossl_certificates_free(list) }
-        let certificates = Certificate.list(list)
-        guard !certificates.isEmpty else {
-            throw CertificateError("there is no certificate in it (BEGIN CERTIFICATE)")
-        }
-        return certificates
-    }
+    /// For OpenSSL, as long as this value lives.
+    package var pointer: OpaquePointer { reference.pointer }
 
-    /// The certificates of a file, PEM with one or more, or DER with one.
-    public static func reading(file path: String) throws(CertificateError) -> [Certificate] {
-        let bytes = try FileBytes.contents(of: path)
-        do throws(CertificateError) {
-            return try parsing(pemOrDER: bytes)
-        } catch {
-            throw CertificateError("\(path): \(error)")
+    /// The certificate in DER.
+    public var der: [UInt8] {
+        withExtendedLifetime(self) {
+            OpenSSLMemory.bytes { ossl_write_der($0, pointer) } ?? []
         }
     }
 
-    static func parsing(pemOrDER bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
-        // A sequence, as every certificate in DER is.
-        if bytes.first == 0x30 { return [try Certificate(der: bytes)] }
-        return try parsing(pem: bytes)
-    }
+    /// The certificate in PEM, ending in a line break.
+    public var pem: String { text { ossl_write_pem($0, $1) } }
 
-    /// Whether the bytes are the same.
-    public static func == (left: Certificate, right: Certificate) -> Bool {
-        left.holder === right.holder || left.der == right.der
-    }
-
-    /// By the bytes.
-    public func hash(into hasher: inout Hasher) { hasher.combine(der) }
-
-    // MARK: What it says
-
-    /// Its DER encoding.
-    public var der: [UInt8] { holder.der }
-
-    /// Whom it is for (RFC 4514), such as `CN=example.com,O=Example`.
-    public var subject: String { Self.text(of: X509_get_subject_name(pointer)) }
-
-    /// Who signed it.
-    public var issuer: String { Self.text(of: X509_get_issuer_name(pointer)) }
-
-    /// Its number with its issuer, hexadecimal.
-    public var serialNumber: String {
-        guard let number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(pointer), nil) else {
-            return ""
-        }
-        defer { BN_free(number) }
-        guard let text = BN_bn2hex(number) else { return "" }
-        defer { CRYPTO_free(text, "", 0) }
-        return String(cString: text)
-    }
-
-    /// From when on it is valid, in seconds since 1970.
-    public var notBefore: Int64 { ossl_seconds(X509_get0_notBefore(pointer), .max) }
-
-    /// Until when it is valid, in seconds since 1970.
-    public var notAfter: Int64 { ossl_seconds(X509_get0_notAfter(pointer), .min) }
-
-    /// The host names it is for; not its common name.
-    public var dnsNames: [String] { names(GEN_DNS).map { String(decoding: $0, as: UTF8.self) } }
-
-    /// The addresses it is for, 4 or 16 bytes each.
-    public var ipAddresses: [[UInt8]] { names(GEN_IPADD) }
-
-    /// The mail addresses it is for.
-    public var emailAddresses: [String] {
-        names(GEN_EMAIL).map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    /// The URIs it is for, such as `spiffe://…`.
-    public var uris: [String] { names(GEN_URI).map { String(decoding: $0, as: UTF8.self) } }
-
-    /// Whether it may sign others.
-    public var isAuthority: Bool { X509_check_ca(pointer) > 0 }
-
-    /// Whether it says that it signed itself.
-    public var isSelfIssued: Bool {
-        X509_NAME_cmp(X509_get_subject_name(pointer), X509_get_issuer_name(pointer)) == 0
-    }
-
-    /// The kind and size of its key, such as `RSA 2048` or `EC 256`.
-    public var keyDescription: String {
-        guard let key = X509_get0_pubkey(pointer),
-            let name = EVP_PKEY_get0_type_name(key).map({ String(cString: $0) })
-        else { return "unknown" }
-        return "\(name) \(EVP_PKEY_get_bits(key))"
-    }
-
-    /// The pin of its key.
+    /// The pin of its public key.
     public var pin: Pin { Pin(of: self) }
 
-    /// Its PEM encoding.
-    public var pem: String {
-        let base64 = Base64.encode(der)
-        let lines = stride(from: 0, to: base64.count, by: 64).map { start in
-            String(decoding: base64[start..<min(start + 64, base64.count)], as: UTF8.self)
-        }
-        return "-----BEGIN CERTIFICATE-----\n" + lines.joined(separator: "\n")
-            + "\n-----END CERTIFICATE-----\n"
+    /// Its subject and its key: `CN=localhost (EC P-256)`.
+    public var description: String { "\(subject) (\(keyDescription))" }
+
+    /// Whether both have the same DER.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.pointer == right.pointer || left.der == right.der
     }
 
-    /// Subject and issuer.
-    public var description: String { "\(subject), by \(issuer)" }
-
-    private func names(_ kind: Int32) -> [[UInt8]] {
-        guard let names = ossl_alternative_names(pointer) else { return [] }
-        defer { ossl_names_free(names) }
-        return (0..<ossl_name_count(names)).compactMap { index in
-            var bytes: UnsafePointer<UInt8>?
-            var count: Int32 = 0
-            guard ossl_name_at(names, index, &bytes, &count) == kind, count >= 0 else { return nil }
-            return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
-        }
-    }
-
-    private static func text(of name: OpaquePointer?) -> String {
-        guard let name, let bio = BIO_new(BIO_s_mem()) else { return "" }
-        defer { BIO_free(bio) }
-        _ = ossl_print_name(bio, name)
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        let count = BIO_read(bio, &buffer, Int32(buffer.count))
-        return String(decoding: buffer.prefix(max(0, Int(count))), as: UTF8.self)
-    }
-
-    /// The SubjectPublicKeyInfo, in DER.
-    var publicKeyInfo: [UInt8] {
-        guard let key = X509_get_X509_PUBKEY(pointer) else { return [] }
-        return Self.bytes { i2d_X509_PUBKEY(key, $0) }
-    }
-
-    /// What an encoder of OpenSSL writes, which tells the size first.
-    static func bytes(
-        _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
-    ) -> [UInt8] {
-        let size = encode(nil)
-        guard size > 0 else { return [] }
-        return [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in
-            var next = buffer.baseAddress
-            count = max(0, Int(encode(&next)))
-        }
-    }
+    /// Hashes the DER.
+    public func hash(into hasher: inout Hasher) { hasher.combine(der) }
 }
 
-extension CertificateError {
-    /// With what OpenSSL says.
-    static func taking(_ what: String) -> CertificateError {
-        let reasons = TLSError.takeErrors().reasons
-        return CertificateError(reasons.isEmpty ? what : "\(what): \(reasons)")
+extension Certificate {
+    /// The subject as RFC 2253 writes it, `CN=localhost,O=Towpath`: the last part first, bytes beyond
+    /// ASCII as `\C3\BC`, so that it is safe to log.
+    public var subject: String { text { ossl_write_subject($0, $1) } }
+
+    /// The issuer, written like `subject`.
+    public var issuer: String { text { ossl_write_issuer($0, $1) } }
+
+    /// The serial number in capital hexadecimal digits, two a byte.
+    public var serialNumber: String { text { ossl_write_serial($0, $1) } }
+
+    /// When it begins to be valid, in seconds since 1970; `Int64.max` if its time is malformed.
+    public var notBefore: Int64 { withExtendedLifetime(self) { ossl_not_before(pointer) } }
+
+    /// The last second in which it is valid, in seconds since 1970; `Int64.min` if its time is
+    /// malformed.
+    public var notAfter: Int64 { withExtendedLifetime(self) { ossl_not_after(pointer) } }
+
+    /// The DNS names among the subject's alternative names, in their order, as they are written.
+    ///
+    /// Empty if the extension is malformed. Names with a space, a control character or a byte beyond
+    /// ASCII, which no name has, are left out, here and in `emailAddresses` and `uris`.
+    public var dnsNames: [String] { printableNames(ofType: GEN_DNS) }
+
+    /// The mailboxes among the subject's alternative names.
+    public var emailAddresses: [String] { printableNames(ofType: GEN_EMAIL) }
+
+    /// The URIs among the subject's alternative names.
+    public var uris: [String] { printableNames(ofType: GEN_URI) }
+
+    /// The addresses among the subject's alternative names: four bytes for IPv4, sixteen for IPv6, in
+    /// network order. Those of another length are left out.
+    public var ipAddresses: [[UInt8]] {
+        names(ofType: GEN_IPADD).filter { $0.count == 4 || $0.count == 16 }
     }
-}
 
-/// Whole files, small ones.
-enum FileBytes {
-    /// Certificates and keys are far smaller.
-    private static let limit = 16 * 1_048_576
-
-    static func contents(of path: String) throws(CertificateError) -> [UInt8] {
-        ERR_clear_error()
-        guard let bio = BIO_new_file(path, "r") else { throw .taking("\(path): cannot be read") }
-        defer { BIO_free(bio) }
-        var contents: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16_384)
-        while contents.count < limit {
-            let count = BIO_read(bio, &buffer, Int32(buffer.count))
-            guard count > 0 else { break }
-            contents += buffer.prefix(Int(count))
+    /// Whether its own key signed it.
+    public var isSelfSigned: Bool {
+        withExtendedLifetime(self) {
+            defer { ERR_clear_error() }
+            return X509_self_signed(pointer, 1) == 1
         }
-        guard !contents.isEmpty else { throw .taking("\(path): empty, or cannot be read") }
-        return contents
+    }
+
+    /// Whether it may issue certificates: it says so in its basic constraints, and no key usage
+    /// forbids it.
+    public var isAuthority: Bool {
+        withExtendedLifetime(self) {
+            defer { ERR_clear_error() }
+            return X509_check_ca(pointer) == 1
+        }
+    }
+
+    /// The kind of its public key: `RSA 2048`, `RSA-PSS 2048`, `EC P-256`, `ED25519`; of a kind that
+    /// OpenSSL does not know, the name or number of the algorithm.
+    public var keyDescription: String {
+        withExtendedLifetime(self) {
+            defer { ERR_clear_error() }
+            guard let key = X509_get0_pubkey(pointer), let type = ossl_key_type(key) else {
+                return text { ossl_write_key_algorithm($0, $1) }
+            }
+            let name = String(cString: type)
+            switch name {
+            case "EC": return "EC " + OpenSSLMemory.text { ossl_write_curve($0, key) }
+            case "RSA", "RSA-PSS", "DSA", "DH": return "\(name) \(ossl_key_bits(key))"
+            default: return name
+            }
+        }
+    }
+
+    private func text(_ write: (OpaquePointer, OpaquePointer) -> Int32) -> String {
+        withExtendedLifetime(self) { OpenSSLMemory.text { write($0, pointer) } }
+    }
+
+    private func printableNames(ofType type: Int32) -> [String] {
+        names(ofType: type).filter { $0.allSatisfy { (0x21...0x7E).contains($0) } }
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// What is in the alternative names of a type; not the empty ones.
+    private func names(ofType type: Int32) -> [[UInt8]] {
+        withExtendedLifetime(self) {
+            ERR_clear_error()
+            guard let names = ossl_names(pointer) else {
+                ERR_clear_error()
+                return []
+            }
+            defer { ossl_names_free(names) }
+            return (0..<max(0, ossl_name_count(names))).filter { ossl_name_type(names, $0) == type }
+                .compactMap { index in OpenSSLMemory.bytes { ossl_write_name($0, names, index) } }
+        }
     }
 }

@@ -53,7 +53,7 @@ struct ChainPolicy {
             return .certificate(X509_STORE_CTX_get_error(store), reasons, of: store)
         }
         guard let chain = X509_STORE_CTX_get0_chain(store) else { return nil }
-        return ChainRules.violation(in: Certificate.list(chain))
+        return ChainRules.violation(in: Certificate.all(in: chain))
     }
 
     var now: Int64 { configuration.verificationTime ?? Int64(ossl_now()) }

@@ -1,173 +1,187 @@
 internal import CTowpathOpenSSL
 
-/// A certificate with the chain behind it and the private key to it: what a server shows, and a client
-/// that servers ask for one.
-public struct Identity: Hashable, Sendable {
-    private final class Key: @unchecked Sendable {
-        // Counted atomically by OpenSSL, and not changed once it is here.
-        let pointer: OpaquePointer
-
-        init(owning pointer: OpaquePointer) { self.pointer = pointer }
-
-        deinit { EVP_PKEY_free(pointer) }
-    }
-
-    private let leaf: Certificate
-    private let key: Key
-    /// The certificates, one's own first.
+/// Who one is: a certificate, those between it and an authority, and the private key.
+///
+/// Two are equal if their certificates are: the key is the one that belongs to the first. Reading never
+/// asks a terminal for a password.
+public struct Identity: Hashable, Sendable, CustomStringConvertible {
+    /// The certificates, one's own first. There is at least one.
     public let certificates: [Certificate]
 
-    package var leafPointer: OpaquePointer { leaf.pointer }
-    package var keyPointer: OpaquePointer { key.pointer }
+    package let key: PrivateKey
 
-    /// The pin of its key.
+    /// One's own certificate.
+    public let leaf: Certificate
+
+    /// The pin of the key.
     public var pin: Pin { leaf.pin }
 
-    /// From files: certificates in PEM, one's own first, or one in DER; the key in PEM or DER, of any
-    /// usual form, encrypted if there is a password. Both may be the same file.
-    public init(
-        certificateFile: String, keyFile: String, password: String? = nil
-    ) throws(CertificateError) {
-        let certificates = try Certificate.reading(file: certificateFile)
-        let bytes = try FileBytes.contents(of: keyFile)
-        do throws(CertificateError) {
-            try self.init(certificates, key: bytes, password: password)
-        } catch {
-            throw CertificateError("\(keyFile): \(error)")
-        }
-    }
+    /// What its certificate says; nothing of the key.
+    public var description: String { leaf.description }
 
-    /// From bytes in PEM or DER, as those of files.
-    public init(
-        certificates: [UInt8], key: [UInt8], password: String? = nil
-    ) throws(CertificateError) {
-        try self.init(
-            try Certificate.parsing(pemOrDER: certificates), key: key, password: password)
-    }
+    /// For OpenSSL, as long as this value lives: the private key.
+    package var keyPointer: OpaquePointer { key.pointer }
 
-    private init(
-        _ certificates: [Certificate], key: [UInt8], password: String?
-    ) throws(CertificateError) {
-        try self.init(certificates, try Self.readKey(key, password))
-    }
+    /// For OpenSSL, as long as this value lives: one's own certificate.
+    package var leafPointer: OpaquePointer { leaf.pointer }
 
-    private init(_ certificates: [Certificate], _ key: Key) throws(CertificateError) {
-        guard let leaf = certificates.first else { throw CertificateError("no certificate") }
-        ERR_clear_error()
-        guard X509_check_private_key(leaf.pointer, key.pointer) == 1 else {
-            _ = TLSError.takeErrors()
-            throw CertificateError("the key does not belong to the certificate of \(leaf.subject)")
-        }
-        self.leaf = leaf
-        self.key = key
-        self.certificates = certificates
-    }
+    /// For OpenSSL, as long as this value lives: the certificates after one's own.
+    package var intermediates: ArraySlice<Certificate> { certificates.dropFirst() }
 
-    private static func readKey(
-        _ bytes: [UInt8], _ password: String?
-    ) throws(CertificateError) -> Key {
-        ERR_clear_error()
-        let (pointer, isAsked) = withPassword(password) { password in
-            ossl_read_key(bytes, bytes.count, &password)
-        }
-        if let pointer {
-            ERR_clear_error()
-            return Key(owning: pointer)
-        }
-        let reasons = TLSError.takeErrors().reasons
-        if isAsked {
-            throw CertificateError(
-                password == nil
-                    ? "the key is encrypted: give its password"
-                    : "the key cannot be decrypted: is the password right? (\(reasons))")
-        }
-        throw CertificateError("there is no private key in it: \(reasons)")
-    }
-
-    private static func withPassword<Value>(
-        _ password: String?, _ body: (inout ossl_password) -> Value
-    ) -> (Value, isAsked: Bool) {
-        func call(_ text: UnsafePointer<CChar>?, _ count: Int) -> (Value, isAsked: Bool) {
-            var lent = ossl_password(text: text, count: count, asked: 0)
-            let value = body(&lent)
-            return (value, lent.asked != 0)
-        }
-        guard let password else { return call(nil, 0) }
-        return password.withCString { call($0, password.utf8.count) }
-    }
-
-    /// From a PKCS #12 file (RFC 7292).
-    public init(pkcs12File path: String, password: String = "") throws(CertificateError) {
-        let bytes = try FileBytes.contents(of: path)
-        do throws(CertificateError) { try self.init(pkcs12: bytes, password: password) } catch {
-            throw CertificateError("\(path): \(error)")
-        }
-    }
-
-    /// From the bytes of PKCS #12 (RFC 7292).
-    public init(pkcs12 bytes: [UInt8], password: String = "") throws(CertificateError) {
-        ERR_clear_error()
-        let archive = bytes.withUnsafeBufferPointer { bytes in
-            var next = bytes.baseAddress
-            return d2i_PKCS12(nil, &next, bytes.count)
-        }
-        guard let archive else { throw .taking("this is no PKCS #12") }
-        defer { PKCS12_free(archive) }
-        var (key, leaf, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?)
-        guard PKCS12_parse(archive, password, &key, &leaf, &others) == 1 else {
-            throw .taking("the PKCS #12 cannot be read: is the password right?")
-        }
-        defer {
-            X509_free(leaf)
-            ossl_certificates_free(others)
-        }
-        guard let key else { throw CertificateError("there is no private key in it") }
-        let holder = Key(owning: key)
-        guard let leaf else { throw CertificateError("there is no certificate to the key in it") }
-        try self.init(
-            [Certificate(referencing: leaf)] + (others.map { Certificate.list($0) } ?? []), holder)
-    }
-
-    /// A new key (P-256) and a certificate that it signs itself, in memory: for development and tests.
-    /// Clients can pin the key, or trust the certificate.
-    ///
-    /// - Parameters:
-    ///   - names: Host names and addresses it is for.
-    ///   - days: How long it is valid, from an hour ago on.
-    public static func selfSigned(
-        names: [String] = ["localhost", "127.0.0.1", "::1"], days: Int = 30
-    ) throws(CertificateError) -> Identity {
-        ERR_clear_error()
-        guard let key = ossl_new_p256_key() else { throw .taking("no key can be made") }
-        let holder = Key(owning: key)
-        guard let certificate = X509_new() else { throw .taking("no certificate can be made") }
-        defer { X509_free(certificate) }
-        let text = names.map { (ossl_is_address($0) == 1 ? "IP:" : "DNS:") + $0 }
-        guard !names.isEmpty, names.allSatisfy({ !$0.contains(",") }), days > 0, days < 36_500,
-            let subject = X509_get_subject_name(certificate),
-            X509_NAME_add_entry_by_txt(
-                subject, "CN", MBSTRING_UTF8, String(names[0].prefix(64)), -1, -1, 0) == 1,
-            X509_set_version(certificate, 2) == 1, ossl_set_serial(certificate) == 1,
-            X509_set_issuer_name(certificate, subject) == 1,
-            ossl_set_validity(certificate, -3_600, days * 86_400) == 1,
-            X509_set_pubkey(certificate, key) == 1,
-            [
-                (NID_basic_constraints, "critical,CA:FALSE"),
-                (NID_key_usage, "critical,digitalSignature"),
-                (NID_ext_key_usage, "serverAuth,clientAuth"),
-                (NID_subject_alt_name, text.joined(separator: ",")),
-                (NID_subject_key_identifier, "hash"),
-            ].allSatisfy({ ossl_add_extension(certificate, certificate, $0, $1) == 1 }),
-            X509_sign(certificate, key, EVP_sha256()) > 0
-        else { throw .taking("no certificate for \(names.joined(separator: ", ")) can be made") }
-        return try Identity([Certificate(referencing: certificate)], holder)
-    }
-
-    /// Whether the certificates are the same.
-    public static func == (left: Identity, right: Identity) -> Bool {
+    /// Whether both have the same certificates.
+    public static func == (left: Self, right: Self) -> Bool {
         left.certificates == right.certificates
     }
 
-    /// By the certificates.
+    /// Hashes the certificates.
     public func hash(into hasher: inout Hasher) { hasher.combine(certificates) }
+
+    /// Joins a chain and the key of its first certificate.
+    package init(certificates: [Certificate], key: PrivateKey) throws(CertificateError) {
+        try self.init(certificates, key, "the certificate", "the key")
+    }
+
+    private init(
+        _ certificates: [Certificate], _ key: PrivateKey, _ chainSource: String,
+        _ keySource: String
+    ) throws(CertificateError) {
+        guard let leaf = certificates.first else {
+            throw CertificateError("\(chainSource): there is no certificate in it")
+        }
+        guard key.belongs(to: leaf) else {
+            let place = certificates.firstIndex { key.belongs(to: $0) }
+            let hint = place.map { ", but to number \($0 + 1); one's own comes first" } ?? ""
+            throw CertificateError(
+                "\(keySource) does not belong to the first certificate of \(chainSource)\(hint)")
+        }
+        self.certificates = certificates
+        self.leaf = leaf
+        self.key = key
+    }
+}
+
+extension Identity {
+    /// Reads a file of certificates, one's own first, in PEM, or of a single one in DER; and one with
+    /// the private key, in PEM or DER: PKCS #8, PKCS #1 or SEC 1. Both may be the same PEM file. Blocks
+    /// while it reads.
+    ///
+    /// - Parameters:
+    ///   - keyFile: nil if the first file has the key as well.
+    ///   - password: what the key is encrypted with.
+    ///
+    /// The error names the file, and says whether it is missing, empty or malformed, whether the password
+    /// is missing or wrong, or that the key belongs to another certificate.
+    public init(
+        certificateFile: String, keyFile: String? = nil, password: String? = nil
+    ) throws(CertificateError) {
+        let chain = try OpenSSLMemory(file: certificateFile)
+        try self.init(
+            chain, certificateFile,
+            keyFile.map { path throws(CertificateError) in
+                (try OpenSSLMemory(file: path), path)
+            }, password)
+    }
+
+    /// Reads certificates, one's own first, and the private key from PEM texts, or from one.
+    public init(
+        pem: String, keyPEM: String? = nil, password: String? = nil
+    ) throws(CertificateError) {
+        try self.init(
+            pem: Array(pem.utf8), keyPEM: keyPEM.map { Array($0.utf8) }, password: password)
+    }
+
+    /// Reads certificates, one's own first, and the private key from the bytes of PEM texts, or of one.
+    ///
+    /// Either may also be DER.
+    public init(
+        pem: [UInt8], keyPEM: [UInt8]? = nil, password: String? = nil
+    ) throws(CertificateError) {
+        try self.init(
+            OpenSSLMemory(pem), "the text of the certificate",
+            keyPEM.map { (OpenSSLMemory($0), "the text of the key") }, password)
+    }
+
+    /// Reads certificates in DER, one's own first, and the private key in DER: PKCS #8, PKCS #1 or SEC 1.
+    public init(
+        der: [[UInt8]], keyDER: [UInt8], password: String? = nil
+    ) throws(CertificateError) {
+        var certificates: [Certificate] = []
+        for bytes in der { certificates.append(try Certificate(der: bytes)) }
+        let key = try PrivateKey.read(
+            OpenSSLMemory(keyDER), password: password, from: "the DER key")
+        try self.init(certificates, key, "the DER certificates", "the DER key")
+    }
+
+    /// Reads a PKCS #12 file (`.p12`, `.pfx`). Blocks while it reads.
+    ///
+    /// The error names the file, and says whether it is missing, empty or malformed, whether the password
+    /// is missing or wrong, or that there is no key or no certificate in it.
+    public init(pkcs12File: String, password: String? = nil) throws(CertificateError) {
+        try self.init(OpenSSLMemory(file: pkcs12File), pkcs12: pkcs12File, password)
+    }
+
+    /// Reads the bytes of a PKCS #12 file.
+    public init(pkcs12: [UInt8], password: String? = nil) throws(CertificateError) {
+        try self.init(OpenSSLMemory(pkcs12), pkcs12: "the PKCS #12 data", password)
+    }
+
+    private init(
+        _ chain: OpenSSLMemory, _ chainSource: String, _ key: (OpenSSLMemory, String)?,
+        _ password: String?
+    ) throws(CertificateError) {
+        let certificates = try Certificate.read(chain, from: chainSource)
+        let (keyMemory, keySource) = key ?? (chain, chainSource)
+        let privateKey = try PrivateKey.read(keyMemory, password: password, from: keySource)
+        try self.init(
+            certificates, privateKey, chainSource,
+            key == nil ? "the key" : "\(keySource): the key")
+    }
+
+    private init(
+        _ memory: OpenSSLMemory, pkcs12 source: String, _ password: String?
+    ) throws(CertificateError) {
+        guard !memory.isEmpty else { throw CertificateError("\(source) is empty") }
+        guard let stack = ossl_certificates_new() else { fatalError("OpenSSL has no memory") }
+        defer { ossl_certificates_free(stack) }
+        var keyPointer: OpaquePointer?
+        var leafPointer: OpaquePointer?
+        let problem = ossl_read_pkcs12(memory.bio, password, &keyPointer, &leafPointer, stack)
+        let key = keyPointer.map { PrivateKey(adopting: $0) }
+        let leaf = leafPointer.map { Certificate(adopting: $0) }
+        guard let key, let leaf else {
+            let what = "private key with a certificate"
+            throw PrivateKey.problemOfReading(problem, source, what: what)
+        }
+        let chain = leaf.chain(among: Certificate.all(in: stack))
+        try self.init(chain, key, source, "the key")
+    }
+}
+
+extension PrivateKey {
+    fileprivate func belongs(to certificate: Certificate) -> Bool {
+        withExtendedLifetime((self, certificate)) {
+            defer { ERR_clear_error() }
+            return X509_check_private_key(certificate.pointer, pointer) == 1
+        }
+    }
+}
+
+extension Certificate {
+    /// From this certificate to the last issuer among others, whose order means nothing.
+    fileprivate func chain(among others: [Certificate]) -> [Certificate] {
+        var chain = [self]
+        var rest = others
+        while let last = chain.last,
+            let next = rest.firstIndex(where: { $0.issued(last) && $0 != last })
+        {
+            chain.append(rest.remove(at: next))
+        }
+        return chain
+    }
+
+    private func issued(_ other: Certificate) -> Bool {
+        withExtendedLifetime((self, other)) {
+            X509_check_issued(pointer, other.pointer) == X509_V_OK
+        }
+    }
 }

@@ -1,155 +1,164 @@
 internal import CTowpathOpenSSL
 
-/// The SHA-256 of a public key with its kind (SubjectPublicKeyInfo in DER, RFC 7469 §2.4): the same for
-/// each certificate of that key, and what `openssl`, curl and OkHttp compute.
+/// A public key by its hash: the SHA-256 of the DER SubjectPublicKeyInfo, which is what RFC 7469, curl,
+/// OkHttp and the `openssl` command line hash.
+///
+/// It names the key with its algorithm and its curve, and stays the same when a certificate is renewed
+/// with the same key. Some guides hash the bare key instead, without the header: such a hash never
+/// matches.
 public struct Pin: Hashable, Sendable, CustomStringConvertible {
-    /// 32 bytes; empty for a pin that was given malformed.
+    /// The 32 bytes of the hash; none if the pin is malformed.
     public let digest: [UInt8]
-    /// What is wrong with it.
+
+    /// What is wrong with a malformed pin, which matches nothing.
     package let problem: String?
 
-    private init(digest: [UInt8], problem: String? = nil) {
+    private let text: String
+
+    private init(digest: [UInt8]) {
         self.digest = digest
+        problem = nil
+        text = "sha256/" + base64(digest)
+    }
+
+    private init(malformed text: String, _ problem: String) {
+        digest = []
         self.problem = problem
+        self.text = text
     }
 
-    /// The pin of a certificate's key.
+    /// The pin of a certificate's public key, whatever its kind.
     public init(of certificate: Certificate) {
-        let info = certificate.publicKeyInfo
-        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        SHA256(info, info.count, &digest)
-        self.init(digest: info.isEmpty ? [] : digest)
-    }
-
-    /// A pin as others write it: `sha256/BASE64`, `sha256//BASE64` or `pin-sha256="BASE64"`.
-    public init(parsing text: String) throws(CertificateError) {
-        // Base 64 may begin with a slash itself, so that both of these can fit.
-        let forms = [("pin-sha256=\"", "\""), ("sha256//", ""), ("sha256/", "")]
-        let pins = forms.compactMap { text.stripped($0, $1).map(Pin.sha256) }
-        if let pin = pins.first(where: { $0.problem == nil }) {
-            self = pin
-            return
+        var digest = [UInt8](repeating: 0, count: 32)
+        ERR_clear_error()
+        let isMade = withExtendedLifetime(certificate) { ossl_pin(certificate.pointer, &digest) }
+        if isMade == 1 {
+            self.init(digest: digest)
+        } else {
+            self.init(malformed: "", "a key without DER: \(CertificateError.takenReasons())")
         }
-        throw CertificateError(
-            pins.last?.problem
-                ?? "\(text): a pin has the form sha256/BASE64, of the SHA-256 of a public key")
     }
 
-    /// Pins joined by `;`, as curl takes them.
-    public static func parsing(list text: String) throws(CertificateError) -> [Pin] {
+    /// Parses `sha256/BASE64` as OkHttp writes it, `sha256//BASE64` as curl does, or
+    /// `pin-sha256="BASE64"` of RFC 7469.
+    ///
+    /// The error says what is wrong: another form, another hash, not canonical base64 of 32 bytes.
+    public init(parsing text: String) throws(CertificateError) {
+        let start = "pin-sha256=\""
+        if text.hasPrefix(start), text.hasSuffix("\""), text.utf8.count > start.utf8.count {
+            self = .sha256(String(text.dropFirst(start.count).dropLast()))
+        } else if text.hasPrefix("sha256/") {
+            // One pin in 64 begins with the second slash of curl's form.
+            let pin = Self.sha256(String(text.dropFirst(7)))
+            let hasTwo = pin.problem != nil && text.hasPrefix("sha256//")
+            self = hasTwo ? .sha256(String(text.dropFirst(8))) : pin
+        } else {
+            throw CertificateError("the pin \(quoted(text)): \(Self.problemOfForm(text))")
+        }
+        if let problem { throw CertificateError("the pin \(quoted(text)): \(problem)") }
+    }
+
+    /// Parses curl's list: pins with `;` between them.
+    public static func parsing(list: String) throws(CertificateError) -> [Pin] {
         var pins: [Pin] = []
-        for word in text.split(separator: ";") { pins.append(try Pin(parsing: String(word))) }
+        for part in list.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+        {
+            let bare = part.drop { $0 == 0x20 }
+            let count = bare.reversed().drop { $0 == 0x20 }.count
+            guard count > 0 else {
+                throw CertificateError("the list of pins \(quoted(list)): a pin in it is empty")
+            }
+            pins.append(try Pin(parsing: String(Substring(bare.prefix(count)))))
+        }
         return pins
     }
 
-    /// A pin by its Base 64. A malformed one makes the configuration fail that has it.
+    /// The pin with this base64, without a prefix.
+    ///
+    /// It does not throw, so that pins can be written down as constants: a malformed one is refused
+    /// when the configuration that it is part of is built.
     public static func sha256(_ base64: String) -> Pin {
-        guard let digest = Base64.decode(base64.utf8) else {
-            return Pin(digest: [], problem: "the pin \(base64) is no Base 64")
+        switch decodedDigest(base64) {
+        case .success(let digest): Pin(digest: digest)
+        case .failure(let error): Pin(malformed: base64, error.description)
         }
-        guard digest.count == 32 else {
-            return Pin(
-                digest: [],
-                problem: "the pin \(base64) has \(digest.count) bytes; a SHA-256 has 32")
-        }
-        return Pin(digest: digest)
     }
 
-    /// `sha256/BASE64`.
-    public var description: String {
-        "sha256/" + String(decoding: Base64.encode(digest), as: UTF8.self)
-    }
-}
+    /// `sha256/BASE64`; a malformed pin as it was written.
+    public var description: String { text }
 
-/// Keys that a server may have, and under which conditions that counts.
-public struct PinSet: Hashable, Sendable {
-    /// The keys in use.
-    public var pins: [Pin]
-    /// Keys for later, of which no certificate is out yet.
-    public var backups: [Pin]
-    /// Only the server's own key counts, not those of its authorities.
-    public var leafOnly = false
-    /// A mismatch is told to ``TLS``'s observer, and the connection goes on.
-    public var reportOnly = false
-    /// When the pins cease to count, in seconds since 1970, so that a forgotten client is not locked out
-    /// for ever; nil for never.
-    public var expires: Int64?
-    /// The hosts for which they count: a name, `*.` for one label in front, `**.` for any number of
-    /// them and none. Empty for all.
-    public var hosts: [String] = []
-    /// Whether there need be no backup.
-    public var allowsNoBackup: Bool
-
-    /// Pins for all hosts, and those to change to.
-    public init(_ pins: [Pin], backups: [Pin] = [], allowsNoBackup: Bool = false) {
-        self.pins = pins
-        self.backups = backups
-        self.allowsNoBackup = allowsNoBackup
+    private static func problemOfForm(_ text: String) -> String {
+        let lowercased = text.lowercased()
+        let isHex = text.utf8.count == 64 && text.utf8.allSatisfy { base16.contains($0 | 0x20) }
+        return if text.isEmpty {
+            "it is empty"
+        } else if lowercased.hasPrefix("sha1") || lowercased.hasPrefix("pin-sha1") {
+            "SHA-1 is too weak for a pin; give the SHA-256 of the key as sha256/BASE64"
+        } else if isHex {
+            "it is hexadecimal, which does not say what was hashed; give it as sha256/BASE64"
+        } else if decodedDigest(text).isSuccess {
+            "put sha256/ in front of it"
+        } else {
+            "a pin has the form sha256/BASE64, sha256//BASE64 or pin-sha256=\"BASE64\""
+        }
     }
 
-    enum Verdict: Equatable {
-        case matched
-        /// They are for other hosts.
-        case noPinsForHost
-        case expired
-        case mismatch(offered: [Pin])
-    }
+    private static let base16 = Set("0123456789abcdef".utf8)
 
-    func validate() throws(CertificateError) {
-        for pin in pins + backups {
-            if let problem = pin.problem { throw CertificateError(problem) }
-        }
-        guard !pins.isEmpty else {
-            throw CertificateError("an empty set of pins would let nobody in: leave pins out")
-        }
-        guard allowsNoBackup || backups.contains(where: { !pins.contains($0) }) else {
-            throw CertificateError(
-                "pins need a backup, another key kept elsewhere: if the pinned one is lost, no"
-                    + " client can connect any more")
-        }
-        for host in hosts {
-            let name = host.stripped("**.", "") ?? host.stripped("*.", "") ?? host
-            do throws(TLSError) { _ = try TLSPeerName.checked(name) } catch {
-                throw CertificateError("pins for \(host): \(error)")
+    private static func decodedDigest(_ text: String) -> Result<[UInt8], CertificateError> {
+        if text.utf8.isEmpty { return .failure(.init("there is no base64 in it")) }
+        let symbols = text.utf8.prefix { $0 != UInt8(ascii: "=") }
+        let padding = text.utf8.dropFirst(symbols.count)
+        var bytes: [UInt8] = []
+        var bits: UInt32 = 0
+        var bitCount = 0
+        for symbol in symbols {
+            guard let value = base64Symbols.firstIndex(of: symbol) else {
+                let isURL = symbol == UInt8(ascii: "-") || symbol == UInt8(ascii: "_")
+                return .failure(
+                    .init(
+                        isURL
+                            ? "it is base64url; write + for - and / for _"
+                            : "it is not base64"))
             }
+            bits = bits << 6 | UInt32(value)
+            bitCount += 6
+            guard bitCount >= 8 else { continue }
+            bitCount -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
+            bits &= 1 << UInt32(bitCount) - 1
         }
-    }
-
-    /// Of the pins of a validated chain, the server's own first. One match is enough (RFC 7469 §2.6).
-    func verdict(chainPins: [Pin], host: String, now: Int64) -> Verdict {
-        guard hosts.isEmpty || hosts.contains(where: { Self.matches(host, $0) }) else {
-            return .noPinsForHost
+        guard bytes.count == 32 else {
+            return .failure(.init("it has \(bytes.count) bytes, a SHA-256 has 32"))
         }
-        if let expires, now >= expires { return .expired }
-        let offered = leafOnly ? Array(chainPins.prefix(1)) : chainPins
-        let isMatched = offered.contains { pin in
-            !pin.digest.isEmpty && (pins.contains(pin) || backups.contains(pin))
+        guard padding.elementsEqual("=".utf8), symbols.count == 43 else {
+            return .failure(.init("its base64 does not end in one ="))
         }
-        return isMatched ? .matched : .mismatch(offered: chainPins)
-    }
-
-    private static func matches(_ host: String, _ pattern: String) -> Bool {
-        let (host, pattern) = (normalized(host), normalized(pattern))
-        if let apex = pattern.stripped("**.", "") {
-            return host == apex || host.hasSuffix("." + apex)
+        guard bits == 0 else {
+            return .failure(.init("the last symbol of its base64 has bits that mean nothing"))
         }
-        guard let domain = pattern.stripped("*.", "") else { return host == pattern }
-        guard let dot = host.firstIndex(of: ".") else { return false }
-        return host[host.index(after: dot)...] == domain
-    }
-
-    private static func normalized(_ host: String) -> String {
-        let lower = host.lowercased()
-        return lower.hasSuffix(".") ? String(lower.dropLast()) : lower
+        return .success(bytes)
     }
 }
 
-extension String {
-    /// What lies between a prefix and a suffix; nil where they are not there.
-    fileprivate func stripped(_ prefix: String, _ suffix: String) -> String? {
-        guard hasPrefix(prefix), hasSuffix(suffix),
-            utf8.count >= prefix.utf8.count + suffix.utf8.count
-        else { return nil }
-        return String(dropFirst(prefix.count).dropLast(suffix.count))
+extension Result {
+    fileprivate var isSuccess: Bool { if case .success = self { true } else { false } }
+}
+
+private let base64Symbols = Array(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+/// 32 bytes, whose last group has two of them.
+private func base64(_ digest: [UInt8]) -> String {
+    var text: [UInt8] = []
+    for start in stride(from: 0, to: digest.count, by: 3) {
+        let group = digest[start...].prefix(3)
+        var bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        bits <<= UInt32(8 * (3 - group.count))
+        for index in 0..<4 {
+            let symbol = base64Symbols[Int(bits >> UInt32(18 - 6 * index) & 63)]
+            text.append(index <= group.count ? symbol : UInt8(ascii: "="))
+        }
     }
+    return String(decoding: text, as: UTF8.self)
 }

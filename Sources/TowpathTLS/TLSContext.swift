@@ -101,7 +101,7 @@ package final class TLSContext: @unchecked Sendable {
         guard SSL_CTX_use_certificate(pointer, identity.leafPointer) == 1,
             SSL_CTX_use_PrivateKey(pointer, identity.keyPointer) == 1,
             SSL_CTX_check_private_key(pointer) == 1,
-            identity.certificates.dropFirst().allSatisfy({
+            identity.intermediates.allSatisfy({
                 ossl_add_chain(pointer, $0.pointer) == 1
             })
         else {

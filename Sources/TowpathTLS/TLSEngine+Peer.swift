@@ -32,7 +32,7 @@ extension TLSEngine {
 
     private static func chain(of store: OpaquePointer) -> [Certificate] {
         if let chain = X509_STORE_CTX_get0_chain(store) {
-            let list = Certificate.list(chain)
+            let list = Certificate.all(in: chain)
             if !list.isEmpty { return list }
         }
         return X509_STORE_CTX_get0_cert(store).map { [Certificate(referencing: $0)] } ?? []
@@ -166,9 +166,9 @@ extension TLSEngine {
     /// What the peer sent, its own certificate first; a resumed session has none but that.
     package var peerCertificates: [Certificate] {
         if let chain = SSL_get_peer_cert_chain(ssl), context.configuration.role == .client {
-            return Certificate.list(chain)
+            return Certificate.all(in: chain)
         }
-        let rest = SSL_get_peer_cert_chain(ssl).map { Certificate.list($0) } ?? []
+        let rest = SSL_get_peer_cert_chain(ssl).map { Certificate.all(in: $0) } ?? []
         guard let leaf = SSL_get0_peer_certificate(ssl) else { return rest }
         return [Certificate(referencing: leaf)] + rest
     }
@@ -187,14 +187,6 @@ extension TLSEngine {
             throw .configuration("no keying material can be exported")
         }
         return Array(material.prefix(count))
-    }
-}
-
-extension Certificate {
-    static func list(_ stack: OpaquePointer) -> [Certificate] {
-        (0..<ossl_certificate_count(stack)).compactMap { index in
-            ossl_certificate_at(stack, index).map { Certificate(referencing: $0) }
-        }
     }
 }
 

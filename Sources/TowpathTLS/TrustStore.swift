@@ -58,12 +58,9 @@ struct TrustStore: Sendable {
 
     private func add(_ list: [UInt8]) throws(TLSError) {
         ERR_clear_error()
-        var start: UnsafePointer<UInt8>?
-        let parsed = list.withUnsafeBufferPointer { bytes in
-            start = bytes.baseAddress
-            return d2i_X509_CRL(nil, &start, bytes.count)
+        guard let parsed = ossl_read_revocations(list, list.count) else {
+            throw .configuration("a revocation list is malformed")
         }
-        guard let parsed else { throw .configuration("a revocation list is malformed") }
         defer { X509_CRL_free(parsed) }
         guard X509_STORE_add_crl(pointer, parsed) == 1 else {
             throw .configuration("a revocation list cannot be used")

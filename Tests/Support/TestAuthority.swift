@@ -65,12 +65,8 @@ package final class TestAuthority {
 
     private static func makeKey(_ kind: String) throws -> OpaquePointer {
         let words = kind.split(separator: "-").map(String.init)
-        let made =
-            switch words[0] {
-            case "RSA": ossl_new_rsa_key(UInt32(words[1]) ?? 2_048)
-            case "ED25519": ossl_new_ed25519_key()
-            default: ossl_new_p256_key()
-            }
+        let bits = words.count > 1 ? UInt32(words[1]) ?? 2_048 : 0
+        let made = ossl_make_key(words[0], bits)
         guard let made else { throw Failure(description: "no key \(kind)") }
         return made
     }
@@ -82,9 +78,9 @@ package final class TestAuthority {
         let issuer = parent?.pointer ?? pointer
         guard let subject = X509_get_subject_name(pointer),
             X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, request.name, -1, -1, 0) == 1,
-            X509_set_version(pointer, 2) == 1, ossl_set_serial(pointer) == 1,
+            X509_set_version(pointer, 2) == 1, ossl_make_serial(pointer) == 1,
             X509_set_issuer_name(pointer, X509_get_subject_name(issuer)) == 1,
-            ossl_set_validity(pointer, request.validity.lowerBound, request.validity.upperBound)
+            ossl_make_validity(pointer, request.validity.lowerBound, request.validity.upperBound)
                 == 1,
             X509_set_pubkey(pointer, key) == 1
         else { throw Failure(description: "no certificate \(request.name)") }
@@ -105,7 +101,7 @@ package final class TestAuthority {
                 (NID_subject_alt_name, request.alternativeNames.joined(separator: ",")))
         }
         for (number, value) in extensions + request.extensions {
-            guard ossl_add_extension(pointer, issuer, number, value) == 1 else {
+            guard ossl_make_extension(pointer, issuer, number, value) == 1 else {
                 throw Failure(description: "no extension \(value)")
             }
         }
@@ -128,8 +124,8 @@ package final class TestAuthority {
 
     /// This certificate with its key and chain, as a server shows it.
     package func identity(chain: [Certificate]? = nil) throws -> Identity {
-        let pem = ([certificate] + (chain ?? authorities)).map(\.pem).joined()
-        return try Identity(certificates: Array(pem.utf8), key: keyDER())
+        let certificates = [certificate] + (chain ?? authorities)
+        return try Identity(der: certificates.map(\.der), keyDER: keyDER())
     }
 
     /// The authorities between this one and the root.

@@ -1,4 +1,5 @@
 import CTowpathOpenSSL
+import Foundation
 import TestSupport
 import Testing
 import TowpathTLS
@@ -199,5 +200,39 @@ struct VerificationTests {
         let root = try TestAuthority()
         let (client, _) = try errors(root.issue("DNS:localhost")) { _ in }
         #expect(code(client) == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY)
+    }
+}
+
+@Suite("What authorities took back")
+struct RevocationTests {
+    @Test(
+        "a revoked certificate is refused, others of the same authority are not",
+        arguments: [true, false])
+    func lists(isPEM: Bool) throws {
+        let root = try CertificateAuthority(extensions: [])
+        let good = try root.identity(names: ["localhost"])
+        let bad = try root.identity(names: ["localhost"])
+        let list = try root.revocationList(of: [bad.leaf])
+        let bytes = isPEM ? Array(list.utf8) : try der(list)
+        for (identity, isRevoked) in [(good, false), (bad, true)] {
+            var client = TLSConfiguration(.client)
+            client.trust = .anchors([root.certificate])
+            client.revocationLists = [bytes]
+            var server = TLSConfiguration(.server)
+            server.identities = [identity]
+            let pair = try EnginePair(client, server)
+            let error = pair.clientError()
+            if isRevoked {
+                #expect(error?.kind == .certificate(code: X509_V_ERR_CERT_REVOKED))
+                #expect(pair.server.failure?.kind == .alert(44))
+            } else {
+                #expect(error == nil, "\(error as Any)")
+            }
+        }
+    }
+
+    private func der(_ pem: String) throws -> [UInt8] {
+        let lines = pem.split(separator: "\n").filter { !$0.hasPrefix("-----") }
+        return [UInt8](try #require(Data(base64Encoded: lines.joined())))
     }
 }

@@ -196,7 +196,8 @@ struct TLSListenerTests {
                 await Streams.failure { try await malformed.start() }, Streams.error(.optionFailed))
             let reports = Inbox<NetworkError>()
             let reporting = server.client { tls in
-                var pins = PinSet([spare], allowsNoBackup: true)
+                var pins = PinSet(pins: [spare])
+                pins.allowsNoBackup = true
                 pins.reportOnly = true
                 return tls.pins(pins).onPinMismatch { reports.send($0) }
             }

@@ -135,7 +135,7 @@ public struct TLS: StreamProtocol {
     /// else. Backups are keys that are not in use yet, for the day when the others must be given up: at
     /// least one, or a lost key locks all clients out.
     public func pins(_ pins: Pin..., backup: Pin...) -> TLS {
-        self.pins(PinSet(pins, backups: backup))
+        self.pins(PinSet(pins: pins, backups: backup))
     }
 
     /// Pins with all their conditions.
@@ -145,7 +145,9 @@ public struct TLS: StreamProtocol {
     /// servers in development that signed it themselves. Its dates still count.
     public func pinnedKeyOnly(_ pins: Pin...) -> TLS {
         with {
-            $0.configuration.pins = PinSet(pins, allowsNoBackup: true)
+            var set = PinSet(pins: pins)
+            set.allowsNoBackup = true
+            $0.configuration.pins = set
             $0.configuration.verification = .pinnedKeyOnly
         }
     }
