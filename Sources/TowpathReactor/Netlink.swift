@@ -5,6 +5,7 @@ extension Descriptor {
     /// A group of the kernel's announcements, RTNLGRP_* of linux/rtnetlink.h.
     package enum NetlinkGroup: Int32, CaseIterable, Sendable {
         case links = 1
+        case neighbors = 3
         case ipv4Addresses = 5
         case ipv4Routes = 7
         case ipv4Rules = 8

@@ -10,6 +10,9 @@ package final class TLSContext: @unchecked Sendable {
     private let store: TrustStore?
 
     package init(_ configuration: TLSConfiguration) throws(TLSError) {
+        // First what can fail: deinit does not run for what was not made whole.
+        applicationProtocols = try Self.wireForm(configuration.applicationProtocols)
+        store = try Self.trust(configuration)
         ERR_clear_error()
         let isClient = configuration.role == .client
         guard let method = isClient ? TLS_client_method() : TLS_server_method(),
@@ -17,12 +20,6 @@ package final class TLSContext: @unchecked Sendable {
         else { throw .configuration("no context") }
         self.pointer = pointer
         self.configuration = configuration
-        applicationProtocols = try Self.wireForm(configuration.applicationProtocols)
-        do throws(TLSError) { store = try Self.trust(configuration) } catch {
-            // deinit does not run for what was not made whole.
-            SSL_CTX_free(pointer)
-            throw error
-        }
         if let store { SSL_CTX_set1_cert_store(pointer, store.pointer) }
         try apply()
     }

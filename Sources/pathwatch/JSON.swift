@@ -51,6 +51,7 @@ extension Path {
             ("obstacle", obstacle.map { .string("\($0)") } ?? .null),
             ("interfaces", .array(interfaces.map(\.json))),
             ("gateways", .array(gateways.map { .string("\($0)") })),
+            ("gatewayReachable", isGatewayReachable.map(JSON.bool) ?? .null),
             ("ipv4", .bool(supportsIPv4)), ("ipv6", .bool(supportsIPv6)),
             ("dns", .bool(supportsDNS)), ("expensive", .bool(isExpensive)),
             ("constrained", .bool(isConstrained)),

@@ -27,6 +27,8 @@ struct Options {
                                   what is known of interfaces by name, such as 'wwan*'
           -4, -6                  one address family only
           --netns NAME|PID|PATH   another network namespace
+          --gateways              tell where the gateway does not answer, in JSON as
+                                  gatewayReachable: true, false, or null if that is not known
 
           --events LIST           of path,link,addr,route,rule,dns,gap,netns (default: all but
                                   rule)
@@ -119,6 +121,7 @@ struct Options {
         case "--raw": monitor.coalescing = .zero
         case "--exec-initial": runsInitially = true
         case "--notify": notifies = true
+        case "--gateways": monitor.watchesGateways = true
         case "-4": monitor.ipVersion = .ipv4
         case "-6": monitor.ipVersion = .ipv6
         default: return false

@@ -181,6 +181,73 @@ struct PathMatrixRestTests {
         try await bench.obstacle(.noRoute)
         await DatagramProbe.eventually { bench.monitor.isInStep }
     }
+
+    /// One packet by the gateway, for which the kernel has to ask for it.
+    private func send(_ bench: PathBench, to address: String = "1.1.1.1") async throws {
+        try await bench.namespace.execute("bash", "-c", "echo > /dev/udp/\(address)/9")
+    }
+
+    @Test(
+        "33: a gateway that does not answer is told within 4.5 s, and the path stays satisfied",
+        arguments: [AddressFamily.ipv4, .ipv6])
+    func gateway(family: AddressFamily) async throws {
+        let bench = try await PathBench { $0.watchesGateways = true }
+        let (gateway, target) =
+            family == .ipv4 ? ("192.0.2.1", "1.1.1.1") : ("2001:db8::1", "2001:db8:9::1")
+        if family == .ipv6 { try await bench.ip("addr add 2001:db8::2/64 dev w0 nodad") }
+        try await bench.ip(
+            "\(family == .ipv4 ? "-4" : "-6") route add default via \(gateway) dev w0")
+        let unknown = try await bench.satisfied(via: "w0")
+        #expect(unknown.isGatewayReachable == nil)
+        // Whoever does not ask for it hears nothing of it.
+        var plain = PathMonitor.Configuration()
+        plain.namespace = "/run/netns/\(bench.namespace.name)"
+        plain.resolverFile = "/nonexistent"
+        let other = PathMonitor(plain)
+        let start = ContinuousClock.now
+        try await send(bench, to: target)
+        let silent = try await bench.path("no answer") { $0.isGatewayReachable == false }
+        #expect(ContinuousClock.now - start < .milliseconds(4_500))
+        #expect(silent.status == .satisfied)
+        #expect(silent.gateways.map(\.description) == [gateway])
+        #expect(silent.description.hasSuffix("(gateway does not answer)"))
+        #expect(other.currentPath.isGatewayReachable == nil)
+        let length = family == .ipv4 ? "28" : "64 nodad"
+        try await bench.farIP("addr add \(gateway)/\(length) dev p0")
+        try await send(bench, to: target)
+        let answered = try await bench.path("an answer") { $0.isGatewayReachable == true }
+        #expect(answered.status == .satisfied)
+        // Deleted, the kernel knows nothing of it any more.
+        try await bench.ip("neigh del \(gateway) dev w0")
+        try await bench.path("deleted") { $0.isGatewayReachable == nil }
+    }
+
+    @Test("33: neighbours that are no gateway, and a gateway that is as it was, evaluate nothing")
+    func otherNeighbors() async throws {
+        let bench = try await PathBench {
+            $0.watchesGateways = true
+            // Each that counts would be evaluated by itself.
+            $0.coalescing = .zero
+        }
+        try await bench.namespace.execute(
+            "sysctl", "-q", "-w", "net.ipv6.conf.w0.disable_ipv6=1")
+        try await bench.ip("route add default via 192.0.2.1")
+        try await bench.satisfied(via: "w0")
+        func neighbor(_ address: String, _ state: String) async throws {
+            try await bench.ip(
+                "neigh replace \(address) lladdr 02:00:00:00:00:99 nud \(state) dev w0")
+        }
+        try await neighbor("192.0.2.1", "permanent")
+        try await bench.path("permanent") { $0.isGatewayReachable == true }
+        let count = bench.monitor.evaluationCount
+        for number in 3..<13 { try await neighbor("192.0.2.\(number)", "permanent") }
+        try await neighbor("192.0.2.1", "stale")
+        // Behind them comes what does evaluate: a failure, and that it is gone.
+        try await bench.ip("neigh del 192.0.2.1 dev w0")
+        try await bench.path("deleted") { $0.isGatewayReachable == nil }
+        let more = bench.monitor.evaluationCount - count
+        #expect((1...4).contains(more), "\(more)")
+    }
 }
 
 /// The process under test is stopped, so that it is another one, in a namespace of its own.

@@ -40,6 +40,13 @@ final class NetlinkClient: Sendable {
         }
     }
 
+    /// What is known of a neighbour.
+    func ask(_ query: NeighborQuery) -> NeighborMessage.State {
+        let list = try? exchange { NetlinkRequest.neighbor(query, sequence: $0) }
+        for case .newNeighbor(let neighbor) in list?.messages ?? [] { return neighbor.state }
+        return []
+    }
+
     /// Asks all at once, at less than half the cost; what is missing in the result has no answer.
     func ask(_ queries: [RouteQuery]) -> [Answered] {
         guard queries.count > 1 else { return [] }

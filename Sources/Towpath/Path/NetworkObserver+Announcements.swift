@@ -32,11 +32,7 @@ extension NetworkObserver {
         for _ in 0..<Self.turnLimit {
             switch state.events.receive(into: &state.buffer) {
             case .done(let count):
-                if apply(&state, count, &reading.events) {
-                    reading.isChanged = true
-                } else {
-                    reading.isLost = true
-                }
+                apply(&state, count, &reading)
             case .wouldBlock: return reading
             // ENOBUFS comes in front of what could be kept; that is read, and then all is listed anew.
             case .failed: reading.isLost = true
@@ -50,14 +46,15 @@ extension NetworkObserver {
         return reading
     }
 
-    /// Applies one datagram; false if it makes no sense.
-    func apply(
-        _ state: inout State, _ count: Int, _ events: inout [NetworkEvent]
-    ) -> Bool {
+    /// Applies one datagram. If it makes no sense, something is lost.
+    private func apply(_ state: inout State, _ count: Int, _ reading: inout Reading) {
         var messages = NetlinkMessages(state.buffer[..<count])
         do throws(NetlinkError) {
             while let message = try messages.next() {
                 let announcement = try RouteNetlink(message)
+                // Of many neighbours few are gateways.
+                guard state.isNews(announcement) else { continue }
+                reading.isChanged = true
                 if case .rule = announcement { state.rulesChanged = true }
                 if case .newRoute(let route, _) = announcement {
                     state.newRouteCount += 1
@@ -67,12 +64,11 @@ extension NetworkObserver {
                 }
                 guard let change = state.lists.table.apply(announcement) else { continue }
                 if !state.listeners.isEmpty {
-                    events += NetworkEvent.events(announcement, change, state.lists.table)
+                    reading.events += NetworkEvent.events(announcement, change, state.lists.table)
                 }
             }
-            return true
         } catch {
-            return false
+            reading.isLost = true
         }
     }
 

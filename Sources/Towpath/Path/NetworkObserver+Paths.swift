@@ -48,9 +48,10 @@ extension NetworkObserver {
                 if !queries.contains(query) { queries.append(query) }
                 let answer = known.first { $0.query == query }?.answer
                 return answer ?? client?.ask(query) ?? InterfacePoll.ask(query)
-            })
+            }, askNeighbor: { [self] in ask($0, for: view, snapshot.number) })
         var path = evaluator.path(to: view.destinations, port: view.port)
         view.queries = queries
+        if path.gateways.isEmpty { forgetGateway(of: view, snapshot.number) }
         path.isPolled = client == nil
         if case .hostPort? = view.question.endpoint, path.remoteEndpoint == nil {
             path.remoteEndpoint = view.question.endpoint

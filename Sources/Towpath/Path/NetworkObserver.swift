@@ -22,6 +22,8 @@ final class NetworkObserver: EventHandler {
         /// resolv.conf(5) and what stands for it where systemd-resolved answers on this host.
         var resolverFile = "/etc/resolv.conf"
         var upstreamResolverFile = "/run/systemd/resolve/resolv.conf"
+        /// Whether the gateways of paths are asked for and followed.
+        var watchesGateways = false
         /// False for what tests see of a host without netlink.
         var usesNetlink = true
         /// How often the network is looked at without netlink.
@@ -59,6 +61,8 @@ final class NetworkObserver: EventHandler {
         var needsEvaluation = false
         var isClosed = false
         var evaluationCount: UInt64 = 0
+        /// Whose announcements matter, by view.
+        var gateways: [ObjectIdentifier: WatchedGateway] = [:]
     }
 
     struct WeakView {
@@ -134,9 +138,11 @@ final class NetworkObserver: EventHandler {
 
         private static func netlink(_ options: Options) throws(SystemError) -> Source {
             // First the announcements, then the lists: nothing falls in between.
+            let groups = Descriptor.NetlinkGroup.allCases.filter {
+                $0 != .neighbors || options.watchesGateways
+            }
             let events = try Descriptor.netlink(
-                groups: Descriptor.NetlinkGroup.allCases, receiveBuffer: options.receiveBuffer,
-                namespace: options.namespace)
+                groups: groups, receiveBuffer: options.receiveBuffer, namespace: options.namespace)
             let client = try NetlinkClient(namespace: options.namespace)
             return Source(
                 client: client, events: events,
@@ -171,6 +177,7 @@ final class NetworkObserver: EventHandler {
     func remove(_ view: PathView) {
         let isLast = state.withLock { state in
             state.views[ObjectIdentifier(view)] = nil
+            state.gateways[ObjectIdentifier(view)] = nil
             state.isClosed = state.views.isEmpty
             return state.isClosed
         }

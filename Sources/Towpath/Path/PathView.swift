@@ -89,19 +89,24 @@ final class PathView: Sendable {
         withExtendedLifetime(observer) {}
     }
 
-    /// True if it is another path than before.
+    /// True if it is another path than before, by which a name may have other addresses.
     @discardableResult
     func publish(_ path: Path, _ number: UInt64) -> Bool {
-        let isNew = state.withLock { state in
-            guard number >= state.number else { return false }
+        let (isNew, isOther) = state.withLock { state in
+            guard number >= state.number else { return (false, false) }
             state.number = number
-            guard path != state.path else { return false }
+            guard path != state.path else { return (false, false) }
+            // Look-ups by a gateway that fails would only make it fail again.
+            var before = state.path
+            if path.isGatewayReachable != true {
+                before?.isGatewayReachable = path.isGatewayReachable
+            }
             state.path = path
             state.version += 1
-            return true
+            return (true, path != before)
         }
         if isNew { tell() }
-        return isNew
+        return isOther
     }
 
     private func tell() {

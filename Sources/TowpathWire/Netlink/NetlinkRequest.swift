@@ -64,6 +64,15 @@ package enum NetlinkRequest {
         return message(type: 26, [], sequence, body)
     }
 
+    /// What is known of one neighbour; an error if it is nothing.
+    package static func neighbor(_ query: NeighborQuery, sequence: UInt32) -> [UInt8] {
+        var body = [query.address.family.netlink, 0, 0, 0]
+        append(query.interface, to: &body)
+        body += [UInt8](repeating: 0, count: NeighborMessage.bodySize - body.count)
+        append(1, bytes(query.address), to: &body)
+        return message(type: 30, [], sequence, body)
+    }
+
     private static func routeBody(_ family: AddressFamily) -> [UInt8] {
         var body = [UInt8](repeating: 0, count: RouteMessage.bodySize)
         body[0] = family.netlink

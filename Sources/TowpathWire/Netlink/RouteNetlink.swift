@@ -7,6 +7,8 @@ package enum RouteNetlink: Equatable, Sendable {
     /// `replaces`: another one went, of which no message tells.
     case newRoute(RouteMessage, replaces: Bool)
     case removedRoute(RouteMessage)
+    case newNeighbor(NeighborMessage)
+    case removedNeighbor(NeighborMessage)
     /// A routing rule of one family came or went; nil for another family.
     case rule(RuleMessage)
     /// A nexthop object came or went, and with it perhaps routes.
@@ -31,6 +33,8 @@ package enum RouteNetlink: Equatable, Sendable {
             self = .newRoute(
                 try RouteMessage(parsing: payload), replaces: message.flags.contains(.replace))
         case 25: self = .removedRoute(try RouteMessage(parsing: payload))
+        case 28: self = .newNeighbor(try NeighborMessage(parsing: payload))
+        case 29: self = .removedNeighbor(try NeighborMessage(parsing: payload))
         case 32, 33: self = .rule(try RuleMessage(parsing: payload))
         case 104, 105: self = .nexthop
         case 2: self = try Self.acknowledgement(message)

@@ -47,7 +47,8 @@ package struct NetworkTable: Equatable, Sendable {
         case .newAddress(let address): return insert(address)
         case .removedAddress(let address): return remove(address)
         case .newRoute, .removedRoute, .rule, .nexthop: return .routes
-        case .done, .acknowledgement, .other: return nil
+        // Neighbours are not kept: who wants to know asks for one.
+        case .newNeighbor, .removedNeighbor, .done, .acknowledgement, .other: return nil
         }
     }
 

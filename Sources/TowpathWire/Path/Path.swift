@@ -93,6 +93,10 @@ public struct Path: Hashable, Sendable {
     public package(set) var interfaces: [Interface] = []
     /// The routers on the way; none where the other side is on the link. Link-local ones have a zone.
     public package(set) var gateways: [IPAddress] = []
+    /// Whether the first of the ``gateways`` answers on its link: false if it did not when the kernel last
+    /// asked (ARP, RFC 4861), nil where there is none, where nobody knows, or where the monitor does not
+    /// ask for it. The kernel asks when packets are sent, for some 3 s. No part of the ``status``.
+    public package(set) var isGatewayReachable: Bool?
     /// What came out for IPv4.
     public package(set) var ipv4 = Verdict.unusable(.noRoute)
     /// What came out for IPv6.
@@ -191,6 +195,7 @@ extension Path: CustomStringConvertible {
         if !gateways.isEmpty {
             words.append("gw " + gateways.map(\.description).joined(separator: " "))
         }
+        if isGatewayReachable == false { words.append("(gateway does not answer)") }
         if isExpensive { words.append("expensive") }
         if isConstrained { words.append("constrained") }
         if isUltraConstrained { words.append("ultra-constrained") }

@@ -121,9 +121,12 @@ extension PathEvaluator {
         outcome.gateways = sorted.compactMap { hop in
             hop.gateway.map { zoned($0, hop.interface) }
         }
+        outcome.gateway = sorted.lazy.compactMap(\.neighbor).first
         let source = source(way, match, hop, destination)
         outcome.verdict = verdict(source: source, hop.interface ?? 0, destination)
-        if !outcome.verdict.isUsable { (outcome.interfaces, outcome.gateways) = ([], []) }
+        if !outcome.verdict.isUsable {
+            (outcome.interfaces, outcome.gateways, outcome.gateway) = ([], [], nil)
+        }
         return outcome
     }
 
@@ -225,6 +228,13 @@ extension IPAddress {
         case .v4(let address): address.isLinkLocal
         case .v6(let address): address.isLinkLocal
         }
+    }
+}
+
+extension RouteMessage.Hop {
+    fileprivate var neighbor: NeighborQuery? {
+        guard let gateway, let interface else { return nil }
+        return NeighborQuery(gateway, on: interface)
     }
 }
 

@@ -24,6 +24,8 @@ package struct PathEvaluator {
         var verdict = Path.Verdict.unusable(.noRoute)
         var interfaces: [UInt32] = []
         var gateways: [IPAddress] = []
+        /// The first of them, as it is asked for.
+        var gateway: NeighborQuery?
         var isDegraded = false
         var isTunnelDown = false
         var destination: IPAddress?
@@ -37,11 +39,14 @@ package struct PathEvaluator {
     /// Interfaces that are wireless or a modem, as far as sysfs tells.
     package let types: [UInt32: InterfaceType]
     let ask: (RouteQuery) -> Answer
+    /// What the kernel knows of a gateway; called for one at most.
+    let askNeighbor: (NeighborQuery) -> NeighborMessage.State
 
     package init(
         table: NetworkTable, requirement: PathRequirement = PathRequirement(),
         defaults: [RouteMessage], nameServers: [IPAddress] = [],
-        types: [UInt32: InterfaceType] = [:], ask: @escaping (RouteQuery) -> Answer
+        types: [UInt32: InterfaceType] = [:], ask: @escaping (RouteQuery) -> Answer,
+        askNeighbor: @escaping (NeighborQuery) -> NeighborMessage.State = { _ in [] }
     ) {
         self.table = table
         self.requirement = requirement
@@ -49,6 +54,7 @@ package struct PathEvaluator {
         self.nameServers = nameServers
         self.types = types
         self.ask = ask
+        self.askNeighbor = askNeighbor
     }
 
     /// The path to anywhere, or, with addresses of one host, to that.
@@ -62,6 +68,9 @@ package struct PathEvaluator {
             first: four.interfaces + six.interfaces, isGeneral: destinations == nil)
         path.gateways = (four.gateways + six.gateways).reduce(into: []) { list, gateway in
             if !list.contains(gateway) { list.append(gateway) }
+        }
+        path.isGatewayReachable = (four.gateway ?? six.gateway).flatMap {
+            askNeighbor($0).isReachable
         }
         decide(&path, [four, six])
         if let first = path.interfaces.first {

@@ -4,11 +4,13 @@ internal import TowpathWire
 ///
 /// Every message is read or refused, and the iteration ends. What was read can be put into a table,
 /// where the same again changes nothing, and paths can be evaluated from that table and those routes.
+/// What neighbours there are changes nothing of a path but what it says of its gateway.
 package func netlinkFault(in bytes: [UInt8]) -> String? {
     var messages = NetlinkMessages(bytes[...])
     var count = 0
     var table = NetworkTable()
     var routes: [RouteMessage] = []
+    var neighbors: [NeighborQuery: NeighborMessage.State] = [:]
     while let message = try? messages.next() {
         count += 1
         guard count * NetlinkMessage.headerSize <= bytes.count else { return "too many messages" }
@@ -16,25 +18,42 @@ package func netlinkFault(in bytes: [UInt8]) -> String? {
         _ = table.apply(content)
         let change = table.apply(content)
         guard change == nil || change == .routes else { return "\(content) changes twice" }
-        if case .newRoute(let route, _) = content { routes.append(route) }
+        switch content {
+        case .newRoute(let route, _): routes.append(route)
+        case .newNeighbor(let neighbor):
+            guard change == nil else { return "a neighbour changes the table" }
+            if let subject = neighbor.subject { neighbors[subject] = neighbor.state }
+        default: break
+        }
     }
     if (try? messages.next()) != nil { return "a message after the end" }
     guard table.isSame(as: table) else { return "a table is not the same as itself" }
-    return pathFault(table, routes)
+    return pathFault(table, routes, neighbors)
 }
 
-private func pathFault(_ table: NetworkTable, _ routes: [RouteMessage]) -> String? {
+private func pathFault(
+    _ table: NetworkTable, _ routes: [RouteMessage],
+    _ neighbors: [NeighborQuery: NeighborMessage.State]
+) -> String? {
     var requirements = [PathRequirement(), PathRequirement(), PathRequirement()]
     requirements[1].interface = table.links.values.first?.message.name ?? ""
     requirements[2].prohibitedTypes = [.wifi]
     requirements[2].expensive = ["*a?"]
     let destinations = routes.compactMap(\.destination)
     for requirement in requirements {
-        let evaluator = PathEvaluator(
-            table: table, requirement: requirement, defaults: routes, nameServers: destinations,
-            ask: { answer($0, routes) })
-        for path in [evaluator.path(), evaluator.path(to: destinations, port: 1)] {
+        func paths(_ neighbors: [NeighborQuery: NeighborMessage.State]) -> [Path] {
+            let evaluator = PathEvaluator(
+                table: table, requirement: requirement, defaults: routes,
+                nameServers: destinations, ask: { answer($0, routes) },
+                askNeighbor: { neighbors[$0] ?? [] })
+            return [evaluator.path(), evaluator.path(to: destinations, port: 1)]
+        }
+        for (path, other) in zip(paths(neighbors), paths([:])) {
             if let fault = fault(path, table) { return "\(path): \(fault)" }
+            var path = path
+            guard other.isGatewayReachable == nil else { return "\(path): an unknown gateway" }
+            path.isGatewayReachable = nil
+            guard path == other else { return "\(path): a neighbour makes another path" }
         }
     }
     return nil
@@ -66,6 +85,9 @@ private func fault(_ path: Path, _ table: NetworkTable) -> String? {
     }
     guard (path.localEndpoint == nil) == (path.remoteEndpoint == nil) else {
         return "one endpoint is missing"
+    }
+    guard path.isGatewayReachable == nil || !path.gateways.isEmpty else {
+        return "a gateway that is not there answers"
     }
     guard Set(path.interfaces.map(\.index)).count == path.interfaces.count else {
         return "an interface is there twice"

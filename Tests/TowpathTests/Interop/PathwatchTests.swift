@@ -94,7 +94,8 @@ struct PathwatchTests {
     func json() async throws {
         guard let bench = try await bench() else { return }
         let tool = try Tool.start(
-            "exec $WATCH --json --events path,route --count 3 --netns \(bench.namespace.name)")
+            "exec $WATCH --json --gateways --events path,route --count 3 --netns \(bench.namespace.name)"
+        )
         let first = try Self.object(try await tool.line())
         #expect(
             Set(first.keys) == ["v", "ts", "mono", "n", "type", "path"]
@@ -102,13 +103,17 @@ struct PathwatchTests {
         let path = try #require(first["path"] as? [String: Any])
         #expect(
             path["status"] as? String == "unsatisfied" && path["obstacle"] as? String == "no route")
+        #expect(path["gatewayReachable"] is NSNull)
+        try await bench.ip("neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 nud permanent dev w0")
         try await bench.ip("route add default via 192.0.2.1")
         let event = try Self.object(try await tool.line())
         #expect(event["type"] as? String == "route")
         #expect((event["if"] as? [String: Any])?["name"] as? String == "w0")
         #expect((event["new"] as? [String: String])?["gateway"] == "192.0.2.1")
         let second = try Self.object(try await tool.line())
-        #expect((second["path"] as? [String: Any])?["gateways"] as? [String] == ["192.0.2.1"])
+        let satisfied = try #require(second["path"] as? [String: Any])
+        #expect(satisfied["gateways"] as? [String] == ["192.0.2.1"])
+        #expect(satisfied["gatewayReachable"] as? Bool == true)
         #expect(try await tool.end().status == 0)
     }
 

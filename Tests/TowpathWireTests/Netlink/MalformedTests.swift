@@ -72,7 +72,7 @@ struct MalformedTests {
     @Test("random bytes behind a header that is right do not trap")
     func random() {
         var random = SplitMix64(seed: 30)
-        let types: [UInt16] = [2, 3, 16, 17, 20, 21, 24, 25, 32, 33, 104]
+        let types: [UInt16] = [2, 3, 16, 17, 20, 21, 24, 25, 28, 29, 32, 33, 104]
         for _ in 0..<2_000 {
             let count = Int.random(in: 0...64, using: &random)
             let payload = (0..<count).map { _ in UInt8(random.next() % 24) }

@@ -102,6 +102,23 @@ struct NetlinkRequestTests {
             [(1, Made.zeros(15) + [1]), (2, Made.zeros(16))] + numbers)
     }
 
+    @Test("one neighbour, of either family")
+    func neighbor() throws {
+        let four = NeighborQuery(.v4(IPv4Address(192, 0, 2, 1)), on: 10)
+        let rest = Made.number(UInt32(10)) + Made.zeros(4)
+        try check(
+            NetlinkRequest.neighbor(four, sequence: sequence), type: 30, flags: 1,
+            body: [2, 0, 0, 0] + rest, [(1, [192, 0, 2, 1])])
+        try check(
+            NetlinkRequest.neighbor(
+                NeighborQuery(.v6(.loopback), on: 10), sequence: sequence), type: 30, flags: 1,
+            body: [10, 0, 0, 0] + rest, [(1, Made.zeros(15) + [1])])
+        // The answer repeats what was asked, behind the errno.
+        let request = NetlinkRequest.neighbor(four, sequence: 7)
+        let answer = try #require(try messages(in: Kernel.neighborNone4).first)
+        #expect(Array(answer.payload.dropFirst(4).prefix(request.count)) == request)
+    }
+
     @Test("a request whose answer is an error is the one that was captured")
     func captured() throws {
         // The answer repeats the request behind the errno; the port is the socket's.

@@ -70,6 +70,12 @@ struct PathTextTests {
                 + "expensive constrained ultra-constrained degraded polled")
         #expect(path.usesInterfaceType(.wiredEthernet))
         #expect(!path.usesInterfaceType(.wifi))
+        let known = path.description
+        path.isGatewayReachable = true
+        #expect(path.description == known)
+        path.isGatewayReachable = false
+        #expect(
+            path.description.contains("gw 192.0.2.1 fe80::1%eth0 (gateway does not answer) exp"))
     }
 
     @Test("an unsatisfied one says what is in the way")

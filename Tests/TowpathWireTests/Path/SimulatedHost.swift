@@ -12,6 +12,7 @@ struct SimulatedHost {
     /// What a question gets whatever the routes are.
     var errnos: [RouteQuery: Int32] = [:]
     var types: [UInt32: InterfaceType] = [:]
+    var neighbors: [NeighborQuery: NeighborMessage.State] = [:]
 
     init() throws {
         link(1, "lo", .unknown, kind: nil) {
@@ -105,7 +106,7 @@ struct SimulatedHost {
         PathEvaluator(
             table: table, requirement: requirement, defaults: defaults,
             nameServers: try nameServers.map { try IPAddress(parsing: $0) }, types: types,
-            ask: answer)
+            ask: answer, askNeighbor: { neighbors[$0] ?? [] })
     }
 
     func path(

@@ -38,6 +38,11 @@ enum Kernel {
         ("blackhole4", blackhole4), ("prohibit4", prohibit4), ("refusedFlag", refusedFlag),
         ("refusedFlagCapped", refusedFlagCapped), ("acknowledged", acknowledged),
         ("noSuchLink", noSuchLink), ("missingTable", missingTable),
+        ("neighborNone4", neighborNone4), ("neighborAsked4", neighborAsked4),
+        ("neighborFailed4", neighborFailed4), ("neighborKnown4", neighborKnown4),
+        ("neighborFailed6", neighborFailed6), ("neighborKnown6", neighborKnown6),
+        ("neighborStates4", neighborStates4), ("neighborRemoved4", neighborRemoved4),
+        ("neighborBridge", neighborBridge),
     ]
 
     static func named(_ name: String) -> [UInt8] {
