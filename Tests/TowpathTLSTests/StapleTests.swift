@@ -14,7 +14,8 @@ struct StapleTests {
         try folder.write(root.key.pem.utf8, to: "root.key")
         try folder.write(leaf.pem.utf8, to: "leaf.pem")
         let state = isRevoked ? "R\t491231000000Z\t200101000000Z" : "V\t491231000000Z\t"
-        try folder.write("\(state)\t\(leaf.serialNumber)\tunknown\t/CN=leaf\n".utf8, to: "index.txt")
+        try folder.write(
+            "\(state)\t\(leaf.serialNumber)\tunknown\t/CN=leaf\n".utf8, to: "index.txt")
         _ = try await folder.run(
             "openssl ocsp -issuer root.pem -cert leaf.pem -no_nonce -reqout request.der"
                 + " && openssl ocsp -index index.txt -CA root.pem -rsigner root.pem -rkey root.key"
