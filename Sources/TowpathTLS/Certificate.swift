@@ -126,7 +126,7 @@ extension Certificate {
     }
 
     /// What is in the alternative names of a type; not the empty ones.
-    private func names(ofType type: Int32) -> [[UInt8]] {
+    func names(ofType type: Int32) -> [[UInt8]] {
         withExtendedLifetime(self) {
             ERR_clear_error()
             guard let names = ossl_names(pointer) else {

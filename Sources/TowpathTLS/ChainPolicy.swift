@@ -53,7 +53,12 @@ struct ChainPolicy {
             return .certificate(X509_STORE_CTX_get_error(store), reasons, of: store)
         }
         guard let chain = X509_STORE_CTX_get0_chain(store) else { return nil }
-        return ChainRules.violation(in: Certificate.all(in: chain))
+        return ChainRules(Certificate.all(in: chain), anchors: anchors).violation
+    }
+
+    private var anchors: [Certificate] {
+        if case .anchors(let certificates) = configuration.trust { return certificates }
+        return []
     }
 
     var now: Int64 { configuration.verificationTime ?? Int64(ossl_now()) }
@@ -102,9 +107,4 @@ extension TLSError {
             String(UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]), radix: 16)
         }.joined(separator: ":")
     }
-}
-
-/// What X509_verify_cert(3) lets through, checked on the chain that it found valid.
-enum ChainRules {
-    static func violation(in chain: [Certificate]) -> TLSError? { nil }
 }

@@ -9,7 +9,7 @@ extension TLSEngine {
         if let error = ChainPolicy(context.configuration).verify(store) ?? pinError(store) {
             return refuse(error, store)
         }
-        verifiedChain = Self.chain(of: store)
+        if context.configuration.verification != .none { verifiedChain = Self.chain(of: store) }
         guard context.configuration.hasOwnVerification, context.configuration.role == .client
         else { return 1 }
         switch verdict {

@@ -1,0 +1,97 @@
+import TestSupport
+import Testing
+import TowpathTLS
+
+@Suite("x509-limbo, through handshakes")
+struct LimboHandshakeTests {
+    /// What OpenSSL itself refuses to show, all for weak or unusual keys.
+    static let unservable: Set<String> = [
+        // A key of a kind that OpenSSL does not know, and two that its security level refuses.
+        "invalid::invalid-issuer-key", "webpki::forbidden-p192-leaf",
+        "webpki::forbidden-weak-rsa-in-leaf",
+    ]
+
+    /// Without a name no client connects.
+    static let nameless: Set<String> = ["rfc5280::nc::permitted-dn-match"]
+
+    enum Result {
+        case unservable(any Error)
+        case made(EngineLink.Outcome)
+    }
+
+    @Test("a handshake ends as the verdict without one", arguments: [false, true])
+    func verdicts(isStrict: Bool) throws {
+        guard let cases = try Limbo.load() else { return }
+        var (made, refusedFor) = (0, [String: Int]())
+        var unservable: [String: String] = [:]
+        for each in cases where each.isOfServer && each.peer_certificate_key != nil {
+            if Self.nameless.contains(each.id) { continue }
+            switch try Self.handshake(each, isStrict: isStrict) {
+            case .unservable(let error): unservable[each.id] = "\(error)"
+            case .made(let outcome):
+                made += 1
+                let expected = try each.verdict(isStrict: isStrict)
+                #expect((outcome.client == nil) == (expected == nil), "\(each.id)")
+                guard let error = outcome.client, let expected else { continue }
+                if case .certificate = error.kind {
+                    #expect(error.kind == expected.kind, "\(each.id)")
+                    refusedFor["the certificate", default: 0] += 1
+                } else {
+                    print("\(each.id): \(error); without a handshake: \(expected)")
+                    refusedFor["another reason", default: 0] += 1
+                }
+            }
+        }
+        print(
+            "x509-limbo, \(isStrict ? "strict" : "default"): \(made) handshakes, refused for"
+                + " \(refusedFor); \(unservable.count) chains that OpenSSL does not serve,"
+                + " \(Self.nameless.count) without a name")
+        for (id, reason) in unservable.sorted(by: { $0.key < $1.key }) {
+            print("  not served: \(id): \(reason)")
+        }
+        #expect(Set(unservable.keys) == Self.unservable)
+    }
+
+    struct Alert: Sendable {
+        let id: String
+        let alert: UInt8
+    }
+
+    /// RFC 8446 §6.2.
+    static let alerts = [
+        Alert(id: "crl::revoked-certificate-with-crl", alert: 44),
+        Alert(id: "rfc5280::validity::expired-leaf", alert: 45),
+        Alert(id: "webpki::san::mismatch-domain-san", alert: 42),
+        Alert(id: "webpki::ee-basicconstraints-ca", alert: 46),
+    ]
+
+    @Test("the server hears the alert for it", arguments: alerts)
+    func alert(alert: Alert) throws {
+        guard let cases = try Limbo.load() else { return }
+        let each = try #require(cases.first { $0.id == alert.id })
+        guard case .made(let outcome) = try Self.handshake(each, isStrict: false) else {
+            Issue.record("not served")
+            return
+        }
+        #expect(outcome.server?.kind == .alert(alert.alert))
+    }
+
+    private static func handshake(_ each: Limbo.Case, isStrict: Bool) throws -> Result {
+        let chain = ([each.peer_certificate] + each.untrusted_intermediates).joined(separator: "\n")
+        let key = try #require(each.peer_certificate_key)
+        let server: TLSContext
+        do {
+            var configuration = TLSConfiguration(.server)
+            configuration.identities = [
+                try Identity(pem: chain, keyPEM: key)
+            ]
+            server = try TLSContext(configuration)
+        } catch {
+            return .unservable(error)
+        }
+        let client = try TLSContext(each.configuration(isStrict: isStrict))
+        let link = EngineLink(
+            client: try TLSEngine(client, to: each.name), server: try TLSEngine(server))
+        return .made(try link.handshake())
+    }
+}
