@@ -57,6 +57,7 @@ struct TLSConnectionTests {
             let connection = server.client(other)
             try await exchange(connection)
             #expect(connection.tlsPeer?.isResumed == false)
+            await connection.close()
         }
     }
 
@@ -175,7 +176,9 @@ struct TLSConnectionTests {
         let files = try await TLSFiles.get()
         let server = try await OpenSSLServer(files, identity: "self-signed", version.option)
         let pin = Pin.sha256(try await files.pin("self-signed"))
-        try await exchange(server.client(TLS().pinnedKeyOnly(pin)))
+        let connection = server.client(TLS().pinnedKeyOnly(pin))
+        try await exchange(connection)
+        await connection.close()
         let other = Pin.sha256(try await files.pin("server"))
         let error = await failure(server.client(TLS().pinnedKeyOnly(other)))
         #expect(error?.code == .pinMismatch, "\(String(describing: error))")
@@ -194,6 +197,8 @@ struct TLSConnectionTests {
         let connection = server.client(tls)
         try await exchange(connection)
         #expect(connection.tlsPeer?.version == .tls12)
+        // It serves one at a time.
+        await connection.close()
         let error = await failure(server.client(tls.version(minimum: .tls13)))
         #expect(error?.code == .refusedByPeer, "\(String(describing: error))")
         #expect(error?.cause == .alert(70))

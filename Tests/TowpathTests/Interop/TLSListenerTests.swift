@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 import Towpath
@@ -137,17 +138,17 @@ struct TLSListenerTests {
                 files, "\(version.option) -sess_out \(name)")
             #expect(first.output.contains("New, \(version.name)"), "\(first)")
             #expect(try await service.peers.next().isResumed == false)
-            // Without a ticket, TLS 1.3 has no session to write.
-            if !isWanted, version == .tls13 {
-                #expect(!first.output.contains("New Session Ticket"), "\(first)")
+            // Without a ticket there is nothing to write, and sessions by number are not kept.
+            if !isWanted {
+                #expect(!first.output.contains("TLS session ticket"), "\(first)")
+                #expect(!FileManager.default.fileExists(atPath: "\(files.folder)/\(name)"))
                 return
             }
             let second = try await service.openSSLClient(
                 files, "\(version.option) -sess_in \(name)")
-            let word = isWanted ? "Reused" : "New"
-            #expect(second.output.contains("\(word), \(version.name)"), "\(second)")
+            #expect(second.output.contains("Reused, \(version.name)"), "\(second)")
             #expect(second.output.contains("\nhello\n"), "\(second)")
-            #expect(try await service.peers.next().isResumed == isWanted)
+            #expect(try await service.peers.next().isResumed)
         }
     }
 
@@ -159,7 +160,7 @@ struct TLSListenerTests {
             // Without -ign_eof, a line that begins with R asks for it.
             let end = try await files.run(
                 "echo R | openssl s_client -connect \(service.address) -tls1_2")
-            #expect(end.output.contains("RENEGOTIATING"), "\(end)")
+            #expect(end.errors.contains("RENEGOTIATING"), "\(end)")
             #expect(end.errors.contains("no renegotiation"), "\(end)")
         }
     }

@@ -25,7 +25,9 @@ struct TLSFiles: Sendable {
         let files = TLSFiles(folder: String(decoding: bytes, as: UTF8.self))
         made.withLock { $0 = files.folder }
         atexit {
-            if let folder = TLSFiles.made.value { try? FileManager.default.removeItem(atPath: folder) }
+            if let folder = TLSFiles.made.value {
+                try? FileManager.default.removeItem(atPath: folder)
+            }
         }
         let end = try await files.run(script)
         guard end.status == 0 else { throw Program.Failure(description: end.errors) }
