@@ -13,14 +13,14 @@ struct Limbo: Decodable {
 
         let id: String
         let features: [String]
-        let validation_kind: String
-        let trusted_certs: [String]
-        let untrusted_intermediates: [String]
-        let peer_certificate: String
-        let peer_certificate_key: String?
-        let validation_time: String?
-        let expected_result: String
-        let expected_peer_name: Name?
+        let validationKind: String
+        let trustedCerts: [String]
+        let untrustedIntermediates: [String]
+        let peerCertificate: String
+        let peerCertificateKey: String?
+        let validationTime: String?
+        let expectedResult: String
+        let expectedPeerName: Name?
         let crls: [String]
 
         var description: String { id }
@@ -36,13 +36,15 @@ struct Limbo: Decodable {
             skip("x509-limbo: ../shared/conformance/limbo.json is not there")
             return nil
         }
-        return try JSONDecoder().decode(Limbo.self, from: Data(contentsOf: file)).testcases
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(Limbo.self, from: Data(contentsOf: file)).testcases
     }
 }
 
 extension Limbo.Case {
-    var isExpectedToSucceed: Bool { expected_result == "SUCCESS" }
-    var isOfServer: Bool { validation_kind == "SERVER" }
+    var isExpectedToSucceed: Bool { expectedResult == "SUCCESS" }
+    var isOfServer: Bool { validationKind == "SERVER" }
 
     /// What the case asks for and Towpath has no setting for.
     var unsupported: String? {
@@ -50,30 +52,30 @@ extension Limbo.Case {
     }
 
     var leaf: Certificate {
-        get throws { try #require(Certificate.parsing(pem: Array(peer_certificate.utf8)).first) }
+        get throws { try #require(Certificate.parsing(pem: Array(peerCertificate.utf8)).first) }
     }
 
-    var intermediates: [Certificate] { get throws { try Self.parse(untrusted_intermediates) } }
+    var intermediates: [Certificate] { get throws { try Self.parse(untrustedIntermediates) } }
 
     var name: TLSPeerName? {
         get throws {
-            guard let expected_peer_name else { return nil }
-            guard expected_peer_name.kind == "IP" else {
-                return try TLSPeerName.checked(expected_peer_name.value)
+            guard let expectedPeerName else { return nil }
+            guard expectedPeerName.kind == "IP" else {
+                return try TLSPeerName.checked(expectedPeerName.value)
             }
-            return .address(try Self.address(expected_peer_name.value))
+            return .address(try Self.address(expectedPeerName.value))
         }
     }
 
     /// Of the side that verifies.
     func configuration(isStrict: Bool) throws -> TLSConfiguration {
         var configuration = TLSConfiguration(isOfServer ? .client : .server)
-        configuration.trust = .anchors(try Self.parse(trusted_certs))
+        configuration.trust = .anchors(try Self.parse(trustedCerts))
         configuration.isStrict = isStrict
         configuration.revocationLists = try crls.map(Self.der)
         if !isOfServer { configuration.clientAuthentication = .required }
-        if let validation_time {
-            let date = try Date(validation_time, strategy: .iso8601)
+        if let validationTime {
+            let date = try Date(validationTime, strategy: .iso8601)
             configuration.verificationTime = Int64(date.timeIntervalSince1970)
         }
         return configuration

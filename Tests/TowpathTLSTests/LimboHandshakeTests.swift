@@ -24,7 +24,7 @@ struct LimboHandshakeTests {
         guard let cases = try Limbo.load() else { return }
         var (made, refusedFor) = (0, [String: Int]())
         var unservable: [String: String] = [:]
-        for each in cases where each.isOfServer && each.peer_certificate_key != nil {
+        for each in cases where each.isOfServer && each.peerCertificateKey != nil {
             if Self.nameless.contains(each.id) { continue }
             switch try Self.handshake(each, isStrict: isStrict) {
             case .unservable(let error): unservable[each.id] = "\(error)"
@@ -77,8 +77,8 @@ struct LimboHandshakeTests {
     }
 
     private static func handshake(_ each: Limbo.Case, isStrict: Bool) throws -> Result {
-        let chain = ([each.peer_certificate] + each.untrusted_intermediates).joined(separator: "\n")
-        let key = try #require(each.peer_certificate_key)
+        let chain = ([each.peerCertificate] + each.untrustedIntermediates).joined(separator: "\n")
+        let key = try #require(each.peerCertificateKey)
         let server: TLSContext
         do {
             var configuration = TLSConfiguration(.server)

@@ -5,7 +5,7 @@ import Towpath
 @Suite(
     "A TLS connection to OpenSSL's server", .enabled(if: TLSFiles.areAvailable),
     .timeLimit(.minutes(2)))
-struct TLSConnectionTests {
+struct TLSOpenSSLServerTests {
     private func exchange(_ connection: Connection<TLS>) async throws {
         try await connection.send("hello\n".utf8)
         #expect(try await connection.receive(exactly: 6) == Array("olleh\n".utf8))

@@ -6,7 +6,7 @@ import Towpath
 @Suite(
     "A TLS listener, as OpenSSL's client meets it", .enabled(if: TLSFiles.areAvailable),
     .timeLimit(.minutes(2)))
-struct TLSListenerTests {
+struct TLSOpenSSLClientTests {
     @Test(
         "the certificate is verified, a line comes back, and the end is an orderly one",
         arguments: TLSVersion.all)
