@@ -161,7 +161,7 @@ struct TLSOpenSSLServerTests {
         for pin in pins { #expect(error.message.contains(pin), "\(error)") }
 
         let mismatches = Inbox<NetworkError>()
-        var reporting = PinSet([other], backups: [strange])
+        var reporting = PinSet(pins: [other], backups: [strange])
         reporting.reportOnly = true
         let connection = server.client(
             tls.pins(reporting).onPinMismatch { mismatches.send($0) })
