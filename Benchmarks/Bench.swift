@@ -34,8 +34,9 @@ struct Bench {
         _ side: Side, mode: String, wrapper: [String] = [], environment: [String: String] = [:]
     ) throws -> Server {
         try Server(
-            side == .ours ? ours : limit, mode: mode, on: processors?.server, wrapper: wrapper,
-            environment: environment)
+            side == .ours ? ours : limit, mode: mode,
+            identity: mode.hasPrefix("tls") ? limits.identity : [], on: processors?.server,
+            wrapper: wrapper, environment: environment)
     }
 
     /// Runs the load against a server and returns the numbers it prints.
@@ -43,7 +44,7 @@ struct Bench {
         _ arguments: [String], on server: Server, transport: String = "tcp"
     ) throws -> [String: Double] {
         let command =
-            [limits.load] + arguments
+            [limits.load] + arguments + (server.isSecure ? ["--tls"] : [])
             + ["--port", try server.port(transport), "--pid", String(server.identifier)]
         let line = try ChildProcess.output(of: pinned(command, to: processors?.load))
         var numbers: [String: Double] = [:]

@@ -22,8 +22,8 @@ final class ChildProcess {
     var isRunning: Bool { process.isRunning }
 
     /// Runs it to its end and returns what it printed.
-    static func output(of command: [String]) throws -> String {
-        let child = try ChildProcess(command)
+    static func output(of command: [String], silent: Bool = false) throws -> String {
+        let child = try ChildProcess(command, silent: silent)
         let bytes = try child.output.fileHandleForReading.readToEnd() ?? Data()
         child.process.waitUntilExit()
         guard child.process.terminationStatus == 0 else {

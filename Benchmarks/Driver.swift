@@ -40,16 +40,16 @@ struct Driver {
         var entries = Work.all.map { work in
             Entry(name: work.name) { try work.rows(in: $0) }
         }
-        for count in [1_000, 10_000] {
-            entries.append(
-                Entry(name: Idle.name(memoryOf: count)) {
-                    [try Idle.memoryRow(connections: count, in: $0)]
-                })
+        entries += Idle.Memory.all.map { memory in
+            Entry(name: memory.name) { [try Idle.row(memory, in: $0)] }
         }
-        for (mode, most) in [("receive", 1.0), ("into", 0)] {
+        let most: [(String, Double?)] = [
+            ("receive", 1), ("into", 0), ("tls-receive", nil), ("tls-into", nil),
+        ]
+        for (mode, most) in most {
             entries.append(
                 Entry(name: Instrument.allocations.name(mode: mode)) {
-                    let bar = Bar.value(atMost: most)
+                    let bar = most.map { Bar.value(atMost: $0) }
                     return [try Instrument.allocations.row(mode: mode, bar: bar, in: $0)]
                 })
         }
@@ -58,7 +58,7 @@ struct Driver {
             Entry(name: path.name) { try path.rows(in: $0) }
         }
         guard options.callgrind else { return entries }
-        for mode in ["echo", "into", "hop"] {
+        for mode in ["echo", "into", "hop", "tls"] {
             entries.append(
                 Entry(name: Instrument.callgrind.name(mode: mode)) {
                     [try Instrument.callgrind.row(mode: mode, in: $0)]

@@ -3,19 +3,32 @@ import Foundation
 /// What a server costs that has nothing to do: memory and wake-ups.
 enum Idle {
     /// Resident bytes per connection, each idle after one echo.
-    static func memoryRow(connections: Int, in bench: Bench) throws -> Row {
-        let load = [
-            "idle", "--conns", String(connections), "--spread", "--seconds", "0.1", "--warmup",
-            "0.1",
+    struct Memory {
+        let connections: Int
+        let mode: String
+        let bar: Bar
+
+        static let all = [
+            Memory(connections: 1_000, mode: "receive", bar: .value(atMost: 2_200)),
+            Memory(connections: 10_000, mode: "receive", bar: .value(atMost: 2_200)),
+            Memory(connections: 1_000, mode: "tls-receive", bar: .value(atMost: 17_000)),
         ]
-        let bytes = try measured(in: bench, mode: "receive", load: load, key: "bytes_per_conn")
-        return .comparing(
-            name(memoryOf: connections), ours: [bytes.ours], limit: [bytes.limit],
-            bar: .value(atMost: 2_200)
-        ) { decimal($0, places: 0) + " B" }
+
+        var name: String {
+            "idle-memory-" + (mode == "receive" ? "" : "tls-") + String(connections)
+        }
     }
 
-    static func name(memoryOf connections: Int) -> String { "idle-memory-\(connections)" }
+    static func row(_ memory: Memory, in bench: Bench) throws -> Row {
+        let load = [
+            "idle", "--conns", String(memory.connections), "--spread", "--seconds", "0.1", "--warmup",
+            "0.1",
+        ]
+        let bytes = try measured(in: bench, mode: memory.mode, load: load, key: "bytes_per_conn")
+        return .comparing(
+            memory.name, ours: [bytes.ours], limit: [bytes.limit], bar: memory.bar
+        ) { decimal($0, places: 0) + " B" }
+    }
 
     static let wakeUpsName = "idle-wakeups"
 

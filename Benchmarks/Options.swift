@@ -10,6 +10,8 @@ struct Options {
     static let help = """
         usage: Benchmarks [OPTIONS] [NAME...]     runs the works whose names contain a NAME, or all
                Benchmarks serve MODE              is the server: echo, receive, into, hop or udp
+               Benchmarks serve MODE CERTIFICATE KEY
+                                                  the same through TLS: tls, tls-receive or tls-into
                Benchmarks watch MODE NAMESPACE COUNT
                                                   is the path monitor: watch, watch-hop, quiet or list
 

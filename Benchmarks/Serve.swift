@@ -1,7 +1,7 @@
 import Towpath
 
 /// The server that is measured: prints `tcp PORT udp PORT` and serves until it is killed.
-func serve(mode: String) async throws {
+func serve(mode: String, identity files: [String]) async throws {
     switch mode {
     case "echo":
         let listener = try await streamListener()
@@ -14,11 +14,7 @@ func serve(mode: String) async throws {
         }
     case "receive":
         let listener = try await streamListener()
-        try await listener.run { connection in
-            while let bytes = try await connection.receive(atMost: 65_536) {
-                try await connection.send(bytes)
-            }
-        }
+        try await listener.run { connection in try await echoReceived(connection) }
     case "into":
         let listener = try await streamListener()
         try await listener.run { connection in try await echoIntoBuffer(connection) }
@@ -30,8 +26,19 @@ func serve(mode: String) async throws {
                 try await connection.send(datagram.bytes)
             }
         }
+    case "tls":
+        let listener = try await secureListener(files)
+        try await listener.run { connection in try await echoChunks(connection) }
+    case "tls-receive":
+        let listener = try await secureListener(files)
+        try await listener.run { connection in try await echoReceived(connection) }
+    case "tls-into":
+        let listener = try await secureListener(files)
+        try await listener.run { connection in try await echoIntoBuffer(connection) }
     default:
-        throw Options.Usage(message: "serve what? echo, receive, into, hop or udp")
+        throw Options.Usage(
+            message: "serve what? echo, receive, into, hop or udp;"
+                + " tls, tls-receive or tls-into with the files of a certificate and its key")
     }
 }
 
@@ -41,12 +48,30 @@ private func streamListener() async throws -> Listener<TCP> {
     return listener
 }
 
-private func echoChunks(_ connection: Connection<TCP>) async throws {
+private func secureListener(_ files: [String]) async throws -> Listener<TLS> {
+    guard files.count == 2 else {
+        throw Options.Usage(message: "TLS needs a certificate and its key")
+    }
+    let identity = try Identity(certificateFile: files[0], keyFile: files[1])
+    let listener = try await Listener(on: try Endpoint(parsing: "127.0.0.1:0")) {
+        TLS(identity: identity)
+    }
+    emit("tcp \(listener.port) udp 0")
+    return listener
+}
+
+private func echoChunks<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {
     for try await chunk in connection.chunks { try await connection.send(chunk) }
 }
 
+private func echoReceived<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {
+    while let bytes = try await connection.receive(atMost: 65_536) {
+        try await connection.send(bytes)
+    }
+}
+
 /// One buffer for as long as the connection lives: no allocation per round trip.
-private func echoIntoBuffer(_ connection: Connection<TCP>) async throws {
+private func echoIntoBuffer<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {
     var buffer = [UInt8](repeating: 0, count: 16_384)
     while true {
         var elements = buffer.mutableSpan

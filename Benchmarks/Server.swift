@@ -7,23 +7,27 @@ struct Server {
         case limit(command: [String])
         case ours(command: [String])
 
-        fileprivate func command(mode: String) -> [String] {
+        /// `identity` is there for the modes with TLS.
+        fileprivate func command(mode: String, identity: [String]) -> [String] {
             switch self {
-            case .limit(let command): command
-            case .ours(let command): command + ["serve", mode]
+            case .limit(let command): command + (identity.isEmpty ? [] : ["--tls"]) + identity
+            case .ours(let command): command + ["serve", mode] + identity
             }
         }
     }
 
+    /// It speaks TLS, and so must the load.
+    let isSecure: Bool
     private let process: ChildProcess
     private let ports: [String: String]
 
     /// Starts it; `wrapper` is put before its command, a profiler for one.
     init(
-        _ kind: Kind, mode: String, on processor: String?, wrapper: [String] = [],
-        environment: [String: String] = [:]
+        _ kind: Kind, mode: String, identity: [String], on processor: String?,
+        wrapper: [String] = [], environment: [String: String] = [:]
     ) throws {
-        let command = wrapper + kind.command(mode: mode)
+        isSecure = !identity.isEmpty
+        let command = wrapper + kind.command(mode: mode, identity: identity)
         process = try ChildProcess(
             pinned(command, to: processor), environment: environment, silent: !wrapper.isEmpty)
         do {

@@ -32,6 +32,18 @@ struct Work {
             Work(
                 name: "udp-echo-64x64", mode: "udp", load: ["udp", "--conns", "64"],
                 transport: "udp", bar: .ratio(atMost: 1.25)),
+            echo(size: 64, connections: 64, mode: "tls", bar: nil),
+            echo(size: 4_096, connections: 64, mode: "tls", bar: nil),
+            Work(
+                name: "tls-stream", mode: "tls", load: ["stream", "--size", "65536"],
+                unit: .gigabyte, bar: .ratio(atMost: 0.9)),
+            Work(
+                name: "tls-connect", mode: "tls", load: ["connect", "--conns", "16"],
+                bar: .ratio(atMost: 1.05)),
+            Work(
+                name: "tls-connect-resumed", mode: "tls",
+                load: ["connect", "--conns", "16", "--resume"],
+                bar: .ratio(atMost: 1.05)),
         ]
 
     private static func echo(
@@ -39,7 +51,8 @@ struct Work {
         tailBar: Bar? = nil
     ) -> Work {
         Work(
-            name: "tcp-echo-\(size)x\(connections)" + (mode == "echo" ? "" : "-\(mode)"),
+            name: (mode == "tls" ? "tls" : "tcp") + "-echo-\(size)x\(connections)"
+                + (["echo", "tls"].contains(mode) ? "" : "-\(mode)"),
             mode: mode,
             load: ["pingpong", "--size", String(size), "--conns", String(connections)],
             bar: bar, tailBar: tailBar)

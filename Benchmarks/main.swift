@@ -7,7 +7,8 @@ do {
     let arguments = Array(CommandLine.arguments.dropFirst())
     if arguments.first == "serve" {
         let mode = arguments.dropFirst().first ?? ""
-        runAside(on: try? EventLoops.executor()) { try await serve(mode: mode) }
+        let files = Array(arguments.dropFirst(2))
+        runAside(on: try? EventLoops.executor()) { try await serve(mode: mode, identity: files) }
     } else if arguments.first == "watch", arguments.count == 4, let count = Int(arguments[3]) {
         let (mode, namespace) = (arguments[1], arguments[2])
         runAside(on: mode.hasSuffix("-hop") ? nil : try? EventLoops.executor()) {

@@ -1,9 +1,9 @@
 // The limit: a TCP and UDP echo server on raw epoll, one thread, loopback only.
 //
-//     echo [--tcp PORT] [--udp PORT] [--sink]
+//     echo [--tcp PORT] [--udp PORT] [--sink] [--tls CERTIFICATE KEY]
 //
 // Prints "tcp PORT udp PORT" once both are bound. Port 0, the default, lets the kernel choose.
-// --sink reads TCP without answering.
+// --sink reads TCP without answering; with --tls, what is TCP goes through TLS.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,17 +17,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tls.h"
+
 // Work per wake-up is bounded, so that one busy descriptor cannot starve the others.
 enum { ACCEPTS_PER_TURN = 64, DATAGRAMS_PER_TURN = 32, READS_PER_TURN = 16, EVENTS_PER_WAIT = 256 };
 
 struct connection {
     int descriptor;
+    SSL *tls;              // none for a plain one
     unsigned char *unsent; // what the kernel has not taken yet; nothing is read meanwhile
     size_t unsent_offset, unsent_length;
 };
 
 static int epoll;
 static bool sink;
+static SSL_CTX *secure; // none without --tls
 static unsigned char buffer[64 * 1024];
 
 static void fail(const char *what) {
@@ -61,6 +65,7 @@ static int port_of(int descriptor) {
 }
 
 static void drop(struct connection *connection) {
+    SSL_free(connection->tls);
     close(connection->descriptor);
     free(connection->unsent);
     free(connection);
@@ -74,6 +79,11 @@ static void accept_waiting(int listener) {
         struct connection *connection = calloc(1, sizeof *connection);
         if (!connection) fail("calloc");
         connection->descriptor = descriptor;
+        if (secure) {
+            connection->tls = SSL_new(secure);
+            if (!connection->tls || !SSL_set_fd(connection->tls, descriptor)) fail("SSL_new");
+            SSL_set_accept_state(connection->tls);
+        }
         watch(EPOLL_CTL_ADD, descriptor, EPOLLIN, connection);
     }
 }
@@ -90,10 +100,12 @@ static void echo_datagrams(int descriptor) {
 }
 
 // Sends as much as the kernel takes: the count, or -1 when the connection is broken.
-static ssize_t send_some(int descriptor, const unsigned char *bytes, size_t count) {
+static ssize_t send_some(
+    const struct connection *connection, const unsigned char *bytes, size_t count) {
     size_t sent = 0;
     while (sent < count) {
-        ssize_t taken = send(descriptor, bytes + sent, count - sent, MSG_NOSIGNAL);
+        ssize_t taken = stream_send(
+            connection->descriptor, connection->tls, bytes + sent, count - sent);
         if (taken < 0) return errno == EAGAIN ? (ssize_t)sent : -1;
         sent += taken;
     }
@@ -103,7 +115,7 @@ static ssize_t send_some(int descriptor, const unsigned char *bytes, size_t coun
 // Whether nothing is left unsent; false with nothing unsent means the connection is broken.
 static bool flush_unsent(struct connection *connection) {
     ssize_t sent = send_some(
-        connection->descriptor, connection->unsent + connection->unsent_offset,
+        connection, connection->unsent + connection->unsent_offset,
         connection->unsent_length - connection->unsent_offset);
     if (sent >= 0) connection->unsent_offset += sent;
     bool done = connection->unsent_offset == connection->unsent_length;
@@ -124,23 +136,34 @@ static void keep_unsent(struct connection *connection, const unsigned char *byte
     watch(EPOLL_CTL_MOD, connection->descriptor, EPOLLOUT, connection);
 }
 
-// Whether the connection lives on.
+// Whether the connection lives on. TLS does its handshake within the first reads.
 static bool echo_stream(struct connection *connection) {
     if (connection->unsent && !flush_unsent(connection)) return connection->unsent != NULL;
     for (int i = 0; i < READS_PER_TURN; i++) {
-        ssize_t count = recv(connection->descriptor, buffer, sizeof buffer, 0);
+        ssize_t count = stream_receive(
+            connection->descriptor, connection->tls, buffer, sizeof buffer);
         if (count <= 0) return count < 0 && errno == EAGAIN;
         if (!sink) {
-            ssize_t sent = send_some(connection->descriptor, buffer, count);
+            ssize_t sent = send_some(connection, buffer, count);
             if (sent < 0) return false;
             if (sent < count) {
                 keep_unsent(connection, buffer + sent, count - sent);
                 return true;
             }
         }
-        if (count < (ssize_t)sizeof buffer) return true; // short: the socket is empty
+        // Short: the socket is empty. With TLS it is a record.
+        if (!connection->tls && count < (ssize_t)sizeof buffer) return true;
     }
     return true;
+}
+
+static void load_identity(const char *certificate, const char *key) {
+    secure = tls_context(TLS_server_method());
+    if (secure) SSL_CTX_set_num_tickets(secure, 1); // as ours
+    if (secure && SSL_CTX_use_certificate_chain_file(secure, certificate) == 1
+        && SSL_CTX_use_PrivateKey_file(secure, key, SSL_FILETYPE_PEM) == 1) return;
+    ERR_print_errors_fp(stderr);
+    exit(1);
 }
 
 int main(int count, char **arguments) {
@@ -149,8 +172,12 @@ int main(int count, char **arguments) {
         if (!strcmp(arguments[i], "--sink")) sink = true;
         else if (!strcmp(arguments[i], "--tcp") && i + 1 < count) tcp_port = atoi(arguments[++i]);
         else if (!strcmp(arguments[i], "--udp") && i + 1 < count) udp_port = atoi(arguments[++i]);
-        else {
-            fprintf(stderr, "usage: echo [--tcp PORT] [--udp PORT] [--sink]\n");
+        else if (!strcmp(arguments[i], "--tls") && i + 2 < count) {
+            load_identity(arguments[i + 1], arguments[i + 2]);
+            i += 2;
+        } else {
+            fprintf(stderr,
+                "usage: echo [--tcp PORT] [--udp PORT] [--sink] [--tls CERTIFICATE KEY]\n");
             return 2;
         }
     }

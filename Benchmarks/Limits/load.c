@@ -5,7 +5,7 @@
 //     pingpong   one message in flight on each connection
 //     stream     messages up to a window in flight on each connection
 //     sink       messages without waiting for answers
-//     connect    connect, one echo, close, over and over
+//     connect    connect, one echo, close, over and over; with TLS a handshake and close_notify too
 //     udp        one datagram in flight on each socket; a lost one is sent again after 200 ms
 //     idle       one echo on each connection, then silence
 //
@@ -15,6 +15,8 @@
 //     --trips N        pingpong only: so many round trips on each connection instead of a time
 //     --window BYTES   stream and sink: in flight on each connection (1 MiB)
 //     --verify         compare the bytes that come back
+//     --tls            not for udp; nothing is verified
+//     --resume         with --tls: take up the newest session again
 //     --spread         connect from many source addresses, so that TIME_WAIT exhausts no ports
 //     --pid PID        the server's process, whose CPU time, memory and wake-ups are reported
 //
@@ -124,6 +126,7 @@ int main(int count, char **arguments) {
     parse(count, arguments);
     signal(SIGPIPE, SIG_IGN);
     uint64_t resident_before = server ? resident_kb(server) : 0;
+    if (use_tls) prepare_tls();
     epoll = epoll_create1(EPOLL_CLOEXEC);
     connections = calloc(connection_count, sizeof *connections);
     message = malloc(size);

@@ -16,13 +16,13 @@ static enum mode mode = MODES;
 static int connection_count = 1, port, server;
 static size_t size = 64, window = 1 << 20;
 static uint64_t measured_ns = 5000 * ms, warmup_ns = 500 * ms, trips;
-static bool verify, spread;
+static bool verify, spread, use_tls, resume;
 
 static void usage(void) {
     fprintf(stderr,
         "usage: load pingpong|stream|sink|connect|udp|idle --port PORT [--conns N] [--size BYTES]\n"
         "            [--seconds S] [--warmup S] [--trips N] [--window BYTES] [--verify] [--spread]\n"
-        "            [--pid PID]\n");
+        "            [--tls] [--resume] [--pid PID]\n");
     exit(2);
 }
 
@@ -33,8 +33,12 @@ static void parse(int count, char **arguments) {
             for (int m = 0; m < MODES; m++) if (!strcmp(name, mode_names[m])) mode = m;
             continue;
         }
-        if (!strcmp(name, "--verify") || !strcmp(name, "--spread")) {
-            *(name[2] == 'v' ? &verify : &spread) = true;
+        bool *flag = !strcmp(name, "--verify") ? &verify
+            : !strcmp(name, "--spread") ? &spread
+            : !strcmp(name, "--tls") ? &use_tls
+            : !strcmp(name, "--resume") ? &resume : NULL;
+        if (flag) {
+            *flag = true;
             continue;
         }
         if (i + 1 == count) usage();
@@ -51,5 +55,6 @@ static void parse(int count, char **arguments) {
     }
     if (mode == MODES || !port || connection_count < 1 || !size) usage();
     if (trips && mode != PINGPONG) usage();
+    if ((use_tls && mode == UDP) || (resume && !use_tls)) usage();
     if (mode == UDP && (size < 4 || size > 65000)) usage(); // a datagram starts with its number
 }

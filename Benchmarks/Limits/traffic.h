@@ -10,6 +10,7 @@
 
 #include "histogram.h"
 #include "options.h"
+#include "tls.h"
 
 enum phase { SETUP, WARMUP, MEASURE, OVER };
 // Fewer than a listener's backlog; and a sink must let the others have their turn.
@@ -18,7 +19,8 @@ static const uint64_t datagram_timeout = 200 * ms;
 
 struct connection {
     int descriptor; // -1 once closed
-    bool established;
+    SSL *tls;       // none for a plain one
+    bool established, ready; // ready for bytes: with TLS, after the handshake
     uint32_t armed;          // the epoll events asked for
     size_t offset;           // into the message being sent
     uint64_t sent, answered; // messages
@@ -33,6 +35,8 @@ static unsigned char *message, incoming[256 * 1024];
 static int opened, settled, lost_connections;
 static uint64_t operations, bytes, errors, lost_datagrams, finished_trips;
 static struct histogram latencies;
+static SSL_CTX *secure;
+static SSL_SESSION *session; // the newest
 
 static void fail(const char *what) {
     perror(what);
@@ -82,14 +86,62 @@ static void open_connection(struct connection *connection) {
     arm(connection, mode == UDP ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-static void close_connection(struct connection *connection) {
+static int keep_session(SSL *tls, SSL_SESSION *new) {
+    (void)tls;
+    SSL_SESSION_free(session);
+    session = new;
+    return 1;
+}
+
+static void prepare_tls(void) {
+    secure = tls_context(TLS_client_method());
+    if (!secure) fail("SSL_CTX_new");
+    SSL_CTX_set_verify(secure, SSL_VERIFY_NONE, NULL);
+    if (!resume) return;
+    SSL_CTX_set_session_cache_mode(secure, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(secure, keep_session);
+}
+
+static void begin_tls(struct connection *connection) {
+    connection->tls = SSL_new(secure);
+    if (!connection->tls || !SSL_set_fd(connection->tls, connection->descriptor)) fail("SSL_new");
+    SSL_set_connect_state(connection->tls);
+    SSL_set_tlsext_host_name(connection->tls, "localhost");
+    if (!session) return;
+    // A copy: TLS 1.3 lets a session be used but once, and others may begin before the next one comes.
+    SSL_SESSION *copy = SSL_SESSION_dup(session);
+    if (!copy || SSL_set_session(connection->tls, copy) != 1) fail("SSL_set_session");
+    SSL_SESSION_free(copy);
+}
+
+// 1 once TLS stands, 0 while it waits, -1 when it failed.
+static int go_on_with_tls(struct connection *connection) {
+    ssize_t result = tls_result(connection->tls, SSL_do_handshake(connection->tls));
+    if (result > 0) {
+        if (phase == MEASURE && resume && !SSL_session_reused(connection->tls)) errors++;
+        return 1;
+    }
+    arm(connection, SSL_want_write(connection->tls) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    return result < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static void end(struct connection *connection) {
+    if (connection->ready && connection->tls) {
+        SSL_shutdown(connection->tls);
+        ERR_clear_error();
+    }
+    SSL_free(connection->tls);
     close(connection->descriptor);
+}
+
+static void close_connection(struct connection *connection) {
+    end(connection);
     connection->descriptor = -1;
     lost_connections++;
 }
 
 static void reopen(struct connection *connection) {
-    close(connection->descriptor);
+    end(connection);
     open_connection(connection);
 }
 
@@ -117,9 +169,9 @@ static bool send_more(struct connection *connection) {
             }
             if (mode != CONNECT) connection->started = now();
         }
-        ssize_t taken = send(
-            connection->descriptor, message + connection->offset, size - connection->offset,
-            MSG_NOSIGNAL);
+        ssize_t taken = stream_send(
+            connection->descriptor, connection->tls, message + connection->offset,
+            size - connection->offset);
         if (taken < 0 && errno != EAGAIN) return false;
         if (taken < 0) {
             arm(connection, EPOLLIN | EPOLLOUT);
@@ -157,7 +209,8 @@ static void count_answers(struct connection *connection, uint64_t count) {
 // False when the connection is broken.
 static bool receive_answers(struct connection *connection) {
     for (;;) {
-        ssize_t count = recv(connection->descriptor, incoming, sizeof incoming, 0);
+        ssize_t count = stream_receive(
+            connection->descriptor, connection->tls, incoming, sizeof incoming);
         if (count < 0 && errno == EAGAIN) return true;
         if (count == 0) errno = ECONNRESET;
         if (count <= 0) return false;
@@ -175,7 +228,7 @@ static bool receive_answers(struct connection *connection) {
             bool more = mode == STREAM || (mode == PINGPONG && connection->answered != trips);
             if (more && !send_more(connection)) return false;
         }
-        if (count < (ssize_t)sizeof incoming) return true;
+        if (!connection->tls && count < (ssize_t)sizeof incoming) return true;
     }
 }
 
@@ -231,6 +284,14 @@ static void handle(struct connection *connection, uint32_t events) {
         }
         if (!(events & EPOLLOUT)) return;
         connection->established = true;
+        if (use_tls) begin_tls(connection);
+    }
+    if (!connection->ready) {
+        int progress = use_tls ? go_on_with_tls(connection) : 1;
+        if (progress < 0) give_up(connection, "handshake");
+        if (progress <= 0) return;
+        connection->ready = true;
+        events |= EPOLLOUT;
         if (mode != IDLE) settled++;
         if (phase == SETUP && mode != IDLE) {
             arm(connection, EPOLLIN);
