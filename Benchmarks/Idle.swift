@@ -21,7 +21,8 @@ enum Idle {
 
     static func row(_ memory: Memory, in bench: Bench) throws -> Row {
         let load = [
-            "idle", "--conns", String(memory.connections), "--spread", "--seconds", "0.1", "--warmup",
+            "idle", "--conns", String(memory.connections), "--spread", "--seconds", "0.1",
+            "--warmup",
             "0.1",
         ]
         let bytes = try measured(in: bench, mode: memory.mode, load: load, key: "bytes_per_conn")

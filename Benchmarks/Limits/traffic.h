@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "histogram.h"
 #include "options.h"
-#include "tls.h"
 
 enum phase { SETUP, WARMUP, MEASURE, OVER };
 // Fewer than a listener's backlog; and a sink must let the others have their turn.
@@ -35,8 +35,6 @@ static unsigned char *message, incoming[256 * 1024];
 static int opened, settled, lost_connections;
 static uint64_t operations, bytes, errors, lost_datagrams, finished_trips;
 static struct histogram latencies;
-static SSL_CTX *secure;
-static SSL_SESSION *session; // the newest
 
 static void fail(const char *what) {
     perror(what);
@@ -86,38 +84,11 @@ static void open_connection(struct connection *connection) {
     arm(connection, mode == UDP ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-static int keep_session(SSL *tls, SSL_SESSION *new) {
-    (void)tls;
-    SSL_SESSION_free(session);
-    session = new;
-    return 1;
-}
-
-static void prepare_tls(void) {
-    secure = tls_context(TLS_client_method());
-    if (!secure) fail("SSL_CTX_new");
-    SSL_CTX_set_verify(secure, SSL_VERIFY_NONE, NULL);
-    if (!resume) return;
-    SSL_CTX_set_session_cache_mode(secure, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-    SSL_CTX_sess_set_new_cb(secure, keep_session);
-}
-
-static void begin_tls(struct connection *connection) {
-    connection->tls = SSL_new(secure);
-    if (!connection->tls || !SSL_set_fd(connection->tls, connection->descriptor)) fail("SSL_new");
-    SSL_set_connect_state(connection->tls);
-    SSL_set_tlsext_host_name(connection->tls, "localhost");
-    if (!session) return;
-    // A copy: TLS 1.3 lets a session be used but once, and others may begin before the next one comes.
-    SSL_SESSION *copy = SSL_SESSION_dup(session);
-    if (!copy || SSL_set_session(connection->tls, copy) != 1) fail("SSL_set_session");
-    SSL_SESSION_free(copy);
-}
-
 // 1 once TLS stands, 0 while it waits, -1 when it failed.
 static int go_on_with_tls(struct connection *connection) {
     ssize_t result = tls_result(connection->tls, SSL_do_handshake(connection->tls));
     if (result > 0) {
+        // A session that the server did not take up.
         if (phase == MEASURE && resume && !SSL_session_reused(connection->tls)) errors++;
         return 1;
     }
@@ -284,7 +255,7 @@ static void handle(struct connection *connection, uint32_t events) {
         }
         if (!(events & EPOLLOUT)) return;
         connection->established = true;
-        if (use_tls) begin_tls(connection);
+        if (use_tls && !(connection->tls = tls_client(connection->descriptor))) fail("SSL_new");
     }
     if (!connection->ready) {
         int progress = use_tls ? go_on_with_tls(connection) : 1;
