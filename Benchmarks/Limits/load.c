@@ -126,7 +126,7 @@ int main(int count, char **arguments) {
     parse(count, arguments);
     signal(SIGPIPE, SIG_IGN);
     uint64_t resident_before = server ? resident_kb(server) : 0;
-    if (use_tls) prepare_tls();
+    if (use_tls && !prepare_tls()) fail("SSL_CTX_new");
     epoll = epoll_create1(EPOLL_CLOEXEC);
     connections = calloc(connection_count, sizeof *connections);
     message = malloc(size);

@@ -8,13 +8,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "histogram.h"
 #include "options.h"
-#include "tls.h"
 
 enum phase { SETUP, WARMUP, MEASURE, OVER };
-// Fewer than a listener's backlog; and a sink must let the others have their turn.
-enum { PENDING_CONNECTS = 100, EVENTS_PER_WAIT = 512, SINK_MESSAGES_PER_TURN = 16 };
+// Fewer than a listener's backlog; and each must let the others, and the clock, have their turn.
+enum {
+    PENDING_CONNECTS = 100,
+    EVENTS_PER_WAIT = 512,
+    READS_PER_TURN = 64,
+    SINK_MESSAGES_PER_TURN = 16,
+};
 static const uint64_t datagram_timeout = 200 * ms;
 
 struct connection {
@@ -35,8 +40,6 @@ static unsigned char *message, incoming[256 * 1024];
 static int opened, settled, lost_connections;
 static uint64_t operations, bytes, errors, lost_datagrams, finished_trips;
 static struct histogram latencies;
-static SSL_CTX *secure;
-static SSL_SESSION *session; // the newest
 
 static void fail(const char *what) {
     perror(what);
@@ -86,38 +89,11 @@ static void open_connection(struct connection *connection) {
     arm(connection, mode == UDP ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-static int keep_session(SSL *tls, SSL_SESSION *new) {
-    (void)tls;
-    SSL_SESSION_free(session);
-    session = new;
-    return 1;
-}
-
-static void prepare_tls(void) {
-    secure = tls_context(TLS_client_method());
-    if (!secure) fail("SSL_CTX_new");
-    SSL_CTX_set_verify(secure, SSL_VERIFY_NONE, NULL);
-    if (!resume) return;
-    SSL_CTX_set_session_cache_mode(secure, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-    SSL_CTX_sess_set_new_cb(secure, keep_session);
-}
-
-static void begin_tls(struct connection *connection) {
-    connection->tls = SSL_new(secure);
-    if (!connection->tls || !SSL_set_fd(connection->tls, connection->descriptor)) fail("SSL_new");
-    SSL_set_connect_state(connection->tls);
-    SSL_set_tlsext_host_name(connection->tls, "localhost");
-    if (!session) return;
-    // A copy: TLS 1.3 lets a session be used but once, and others may begin before the next one comes.
-    SSL_SESSION *copy = SSL_SESSION_dup(session);
-    if (!copy || SSL_set_session(connection->tls, copy) != 1) fail("SSL_set_session");
-    SSL_SESSION_free(copy);
-}
-
 // 1 once TLS stands, 0 while it waits, -1 when it failed.
 static int go_on_with_tls(struct connection *connection) {
     ssize_t result = tls_result(connection->tls, SSL_do_handshake(connection->tls));
     if (result > 0) {
+        // A session that the server did not take up.
         if (phase == MEASURE && resume && !SSL_session_reused(connection->tls)) errors++;
         return 1;
     }
@@ -208,7 +184,7 @@ static void count_answers(struct connection *connection, uint64_t count) {
 
 // False when the connection is broken.
 static bool receive_answers(struct connection *connection) {
-    for (;;) {
+    for (int i = 0; i < READS_PER_TURN; i++) {
         ssize_t count = stream_receive(
             connection->descriptor, connection->tls, incoming, sizeof incoming);
         if (count < 0 && errno == EAGAIN) return true;
@@ -230,6 +206,7 @@ static bool receive_answers(struct connection *connection) {
         }
         if (!connection->tls && count < (ssize_t)sizeof incoming) return true;
     }
+    return true;
 }
 
 static void send_datagram(struct connection *connection) {
@@ -284,7 +261,7 @@ static void handle(struct connection *connection, uint32_t events) {
         }
         if (!(events & EPOLLOUT)) return;
         connection->established = true;
-        if (use_tls) begin_tls(connection);
+        if (use_tls && !(connection->tls = tls_client(connection->descriptor))) fail("SSL_new");
     }
     if (!connection->ready) {
         int progress = use_tls ? go_on_with_tls(connection) : 1;
