@@ -13,8 +13,13 @@
 #include "options.h"
 
 enum phase { SETUP, WARMUP, MEASURE, OVER };
-// Fewer than a listener's backlog; and a sink must let the others have their turn.
-enum { PENDING_CONNECTS = 100, EVENTS_PER_WAIT = 512, SINK_MESSAGES_PER_TURN = 16 };
+// Fewer than a listener's backlog; and each must let the others, and the clock, have their turn.
+enum {
+    PENDING_CONNECTS = 100,
+    EVENTS_PER_WAIT = 512,
+    READS_PER_TURN = 64,
+    SINK_MESSAGES_PER_TURN = 16,
+};
 static const uint64_t datagram_timeout = 200 * ms;
 
 struct connection {
@@ -179,7 +184,7 @@ static void count_answers(struct connection *connection, uint64_t count) {
 
 // False when the connection is broken.
 static bool receive_answers(struct connection *connection) {
-    for (;;) {
+    for (int i = 0; i < READS_PER_TURN; i++) {
         ssize_t count = stream_receive(
             connection->descriptor, connection->tls, incoming, sizeof incoming);
         if (count < 0 && errno == EAGAIN) return true;
@@ -201,6 +206,7 @@ static bool receive_answers(struct connection *connection) {
         }
         if (!connection->tls && count < (ssize_t)sizeof incoming) return true;
     }
+    return true;
 }
 
 static void send_datagram(struct connection *connection) {

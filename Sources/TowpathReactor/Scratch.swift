@@ -10,16 +10,20 @@ package enum Scratch {
     /// What a caller gets.
     package static var buffer: UnsafeMutableRawPointer { pointer(key, byteCount) }
 
-    /// Ciphertext that came: 64 KiB.
+    /// Ciphertext that came.
     package static var incoming: UnsafeMutableRawBufferPointer {
-        UnsafeMutableRawBufferPointer(start: pointer(incomingKey, byteCount), count: byteCount)
+        .init(start: pointer(incomingKey, cipherCount), count: cipherCount)
     }
 
-    /// Ciphertext that goes: 64 KiB of plaintext in four records, with what TLS adds to each.
+    /// Ciphertext that goes.
     package static var outgoing: UnsafeMutableRawBufferPointer {
-        let count = byteCount + 4_096
-        return UnsafeMutableRawBufferPointer(start: pointer(outgoingKey, count), count: count)
+        .init(start: pointer(outgoingKey, cipherCount), count: cipherCount)
     }
+
+    /// The largest record of TLS, but for padding: what ciphers add is 22 to 29 bytes.
+    package static let recordCount = 16_384 + 32
+    /// What fills the caller's buffer.
+    private static let cipherCount = 4 * recordCount
 
     private static func pointer(_ key: pthread_key_t, _ count: Int) -> UnsafeMutableRawPointer {
         if let buffer = pthread_getspecific(key) { return buffer }

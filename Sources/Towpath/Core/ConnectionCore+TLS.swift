@@ -3,9 +3,6 @@ internal import TowpathTLS
 
 /// Streams through TLS: the engine's ciphertext from and to the socket, all under the connection's lock.
 extension ConnectionCore {
-    /// What is read from the kernel for a small target: one record of TLS, whole.
-    private static let recordRoom = 16_384 + 512
-
     // MARK: Receiving
 
     /// Plaintext into a target that is not empty; 0 is the end of the stream.
@@ -15,7 +12,8 @@ extension ConnectionCore {
         if state.budget.isSpent(on: loop) { return .spent }
         tls.lend(input: .init(start: nil, count: 0), output: Scratch.outgoing)
         defer { answer(&state, tls) }
-        let room = target.count < Self.bulkThreshold ? Self.recordRoom : Scratch.byteCount
+        // Whole records, as many as the target holds: what is left over is copied twice.
+        let room = max(1, min(target.count, Scratch.byteCount) / 16_384) * Scratch.recordCount
         for _ in 0..<TurnBudget.callLimit {
             switch tls.read(into: target) {
             case .bytes(let count):
@@ -99,7 +97,7 @@ extension ConnectionCore {
                 return fail(&state, NetworkError(error, .receive))
             case .wantsInput:
                 guard state.isReadable else { return }
-                let step: Step<Int>? = feed(&state, tls, Self.recordRoom)
+                let step: Step<Int>? = feed(&state, tls, Scratch.recordCount)
                 if step != nil { return }
             }
         }
@@ -236,7 +234,7 @@ extension ConnectionCore {
             case .failed(let error): return .failed(NetworkError(error, .tls))
             case .wantsInput:
                 guard state.isReadable else { return .wantsInput }
-                switch feed(&state, tls, Self.recordRoom) as Step<Int>? {
+                switch feed(&state, tls, Scratch.recordCount) as Step<Int>? {
                 case nil: break
                 case .failed(let error)?: return .failed(error)
                 default: return .wantsInput
