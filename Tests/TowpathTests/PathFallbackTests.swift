@@ -83,4 +83,20 @@ struct PathFallbackTests {
         let next = await events.first { _ in true }
         #expect(next?.new["mtu"] == "1400", "\(String(describing: next))")
     }
+
+    @Test("a choice among many interfaces is made though the kernel has much to answer")
+    func manyInterfaces() async throws {
+        let bench = try await PathBench { $0.requiredInterfaceType = .wiredEthernet }
+        try await Program.succeed([
+            "sh", "-c",
+            "for i in $(seq 200); do echo link add m$i type veth peer name n$i; done"
+                + " | ip -n \(bench.namespace.name) -batch -",
+        ])
+        for _ in 0..<3 {
+            try await bench.ip("route add default via 192.0.2.1")
+            try await bench.satisfied(via: "w0")
+            try await bench.ip("route del default")
+            try await bench.path("no route") { $0.status == .unsatisfied }
+        }
+    }
 }

@@ -47,10 +47,19 @@ final class NetlinkClient: Sendable {
         return []
     }
 
-    /// Asks all at once, at less than half the cost; what is missing in the result has no answer.
+    /// So many answers always fit into what the kernel keeps for a socket.
+    private static let batchSize = 16
+
+    /// Asks many at a time, at less than half the cost; what is missing in the result has no answer.
     func ask(_ queries: [RouteQuery]) -> [Answered] {
         guard queries.count > 1 else { return [] }
-        return state.withLock { state in
+        return stride(from: 0, to: queries.count, by: Self.batchSize).flatMap { start in
+            askBatch(Array(queries[start..<min(start + Self.batchSize, queries.count)]))
+        }
+    }
+
+    private func askBatch(_ queries: [RouteQuery]) -> [Answered] {
+        state.withLock { state in
             var answers: [Answered] = []
             var requests: [UInt8] = []
             let first = state.sequence &+ 1
@@ -58,7 +67,8 @@ final class NetlinkClient: Sendable {
                 state.sequence &+= 1
                 requests += NetlinkRequest.route(query, sequence: state.sequence)
             }
-            try? state.socket.sendNetlink(requests)
+            // Of one that was not sent, no answer would ever come.
+            guard (try? state.socket.sendNetlink(requests)) != nil else { return [] }
             while answers.count < queries.count, receive(&state, from: first, queries, &answers) {}
             return answers
         }
