@@ -6,11 +6,11 @@ import TowpathReactor
 @Suite("Connections through TLS", .timeLimit(.minutes(1)))
 struct TLSConnectionTests {
     @Test("a client and a listener talk, and know what they agreed on")
-    func echo() async throws {
+    func talk() async throws {
         let server = try await SecureListener { tls, _ in tls.applicationProtocols("echo") }
         try await server.serve {
             let client = server.client { $0.applicationProtocols("other", "echo") }
-            try await expectSecureEcho(of: "hello", from: client)
+            try await expectEcho(of: "hello", from: client)
             let peer = try #require(client.tlsPeer)
             #expect(peer.version == .tls13 && peer.applicationProtocol == "echo")
             #expect(peer.verifiedChain.last == server.root)
@@ -78,7 +78,7 @@ struct TLSConnectionTests {
         let server = try await SecureListener()
         try await server.serve {
             let client = server.client()
-            try await expectSecureEcho(of: "x", from: client)
+            try await expectEcho(of: "x", from: client)
             let before = try client.transferReport().sentByteCount
             let pieces = (0..<100).map { [UInt8(truncatingIfNeeded: $0)] }
             try await client.send(contentsOf: pieces)
@@ -219,7 +219,7 @@ struct TLSConnectionTests {
         try await server.serve {
             for (number, isResumed) in [false, true, true].enumerated() {
                 let client = server.client()
-                try await expectSecureEcho(of: "round \(number)", from: client)
+                try await expectEcho(of: "round \(number)", from: client)
                 #expect(client.tlsPeer?.isResumed == isResumed, "round \(number)")
                 await client.close()
             }
@@ -234,7 +234,7 @@ struct TLSConnectionTests {
             let mismatch = await Streams.failure { try await renamed.start() }
             #expect(mismatch == Streams.error(.certificateInvalid), "\(mismatch as Any)")
             let fresh = server.client { $0.resumption(false) }
-            try await expectSecureEcho(of: "fresh", from: fresh)
+            try await expectEcho(of: "fresh", from: fresh)
             #expect(fresh.tlsPeer?.isResumed == false)
             await fresh.close()
         }
@@ -246,13 +246,13 @@ struct TLSConnectionTests {
         let tls = TLS(identity: try authority.issue("DNS:service.local"))
         let name = "towpath-\(UInt64.random(in: 0 ... .max))"
         let listener = try await Listener(on: .abstract(name)) { tls }
-        try await serving(listener, echoSecurely) {
+        try await serving(listener, echo) {
             let trusting = TLS().trust(anchors: [authority.certificate])
             let nameless = Connection(to: .abstract(name)) { trusting }
             let error = await Streams.failure { try await nameless.start() }
             #expect(error == Streams.error(.optionFailed), "\(error as Any)")
             let client = Connection(to: .abstract(name)) { trusting.serverName("service.local") }
-            try await expectSecureEcho(of: "unix", from: client)
+            try await expectEcho(of: "unix", from: client)
             await client.close()
         }
     }

@@ -18,11 +18,7 @@ struct EchoListenerTests {
             ("--tcp 0 --connection-limit many", "not a number from 1"),
         ])
     func usage(arguments: String, complaint: String) async throws {
-        let end = try await Tool.run("exec $ECHO \(arguments)")
-        #expect(end.status == 2)
-        #expect(end.output.isEmpty)
-        #expect(end.errors.contains(complaint), "\(end)")
-        #expect(end.errors.split(separator: "\n").count == 1, "\(end)")
+        try await Tool.expectUsageError("exec $ECHO \(arguments)", complaint)
     }
 
     @Test("--help and --version print and end well")

@@ -26,11 +26,7 @@ struct PathwatchTests {
             ("--events rain", "there is no event rain"), ("--", "-- needs a command"),
         ])
     func usage(arguments: String, complaint: String) async throws {
-        let end = try await Tool.run("exec $WATCH \(arguments)")
-        #expect(end.status == 2)
-        #expect(end.output.isEmpty)
-        #expect(end.errors.contains(complaint), "\(end)")
-        #expect(end.errors.split(separator: "\n").count == 1, "\(end)")
+        try await Tool.expectUsageError("exec $WATCH \(arguments)", complaint)
     }
 
     @Test("--help and --version print and end well; a namespace that is not there ends with 3")

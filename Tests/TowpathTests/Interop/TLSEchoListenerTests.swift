@@ -21,11 +21,7 @@ struct TLSEchoListenerTests {
             ("--tcp 0 --cert a --key b", "are for --tls"),
         ])
     func usage(arguments: String, complaint: String) async throws {
-        let end = try await Tool.run("exec $ECHO \(arguments)")
-        #expect(end.status == 2)
-        #expect(end.output.isEmpty)
-        #expect(end.errors.contains(complaint), "\(end)")
-        #expect(end.errors.split(separator: "\n").count == 1, "\(end)")
+        try await Tool.expectUsageError("exec $ECHO \(arguments)", complaint)
     }
 
     @Test(

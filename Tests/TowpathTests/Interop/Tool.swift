@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import Testing
 
 /// The tools of this package, as `Tests/check test` built them.
 enum Tool {
@@ -26,4 +27,16 @@ enum Tool {
 
     /// Runs a command line to its end.
     static func run(_ line: String) async throws -> Program.End { try await start(line).end() }
+
+    /// A wrong command line ends with status 2 and one clear line.
+    static func expectUsageError(
+        _ line: String, _ complaint: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let end = try await run(line)
+        #expect(end.status == 2, sourceLocation: sourceLocation)
+        #expect(end.output.isEmpty, sourceLocation: sourceLocation)
+        #expect(end.errors.contains(complaint), "\(end)", sourceLocation: sourceLocation)
+        #expect(
+            end.errors.split(separator: "\n").count == 1, "\(end)", sourceLocation: sourceLocation)
+    }
 }

@@ -44,13 +44,13 @@ extension Task where Failure == any Error {
 }
 
 /// The handler that most tests use.
-@Sendable func echo(_ connection: Connection<TCP>) async throws {
+@Sendable func echo<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {
     for try await chunk in connection.chunks { try await connection.send(chunk) }
 }
 
 /// Sends a text, which must come back.
-func expectEcho(
-    of text: String, from connection: Connection<TCP>,
+func expectEcho<Top: StreamProtocol>(
+    of text: String, from connection: Connection<Top>,
     sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
     try await connection.send(text.utf8)

@@ -33,7 +33,7 @@ struct SecureListener: Sendable {
     func plainClient() -> Connection<TCP> { Connection(to: listener.localEndpoint) { TCP() } }
 
     func serve<Value: Sendable>(
-        _ handler: @escaping @Sendable (Connection<TLS>) async throws -> Void = echoSecurely,
+        _ handler: @escaping @Sendable (Connection<TLS>) async throws -> Void = echo,
         while body: () async throws -> Value
     ) async throws -> Value {
         try await serving(listener, handler, while: body)
@@ -45,19 +45,6 @@ struct SecureListener: Sendable {
             if case .handshakeFailed(let error, _) = try await events.next() { return error }
         }
     }
-}
-
-@Sendable func echoSecurely(_ connection: Connection<TLS>) async throws {
-    for try await chunk in connection.chunks { try await connection.send(chunk) }
-}
-
-func expectSecureEcho(
-    of text: String, from connection: Connection<TLS>,
-    sourceLocation: SourceLocation = #_sourceLocation
-) async throws {
-    try await connection.send(text.utf8)
-    let answer = try await connection.receive(exactly: text.utf8.count)
-    #expect(answer == Array(text.utf8), sourceLocation: sourceLocation)
 }
 
 extension NetworkError {
