@@ -34,10 +34,7 @@ struct AlertTests {
                 pins: [try Identity.selfSigned().pin], backups: [try Identity.selfSigned().pin])
             expected = (42, nil)
         }
-        let link = EngineLink(
-            client: try TLSEngine(TLSContext(client), to: .checked(name)),
-            server: try TLSEngine(TLSContext(server)))
-        let outcome = try link.handshake()
+        let outcome = try EnginePair(client, server, to: .checked(name)).errors()
         #expect(
             outcome.client?.kind == expected.code.map { .certificate(code: $0) } ?? .pinMismatch)
         #expect(outcome.server?.kind == .alert(expected.alert))

@@ -18,7 +18,7 @@ struct LimboHandshakeTests {
 
     enum Result {
         case unservable(any Error)
-        case made(EngineLink.Outcome)
+        case made(client: TLSError?, server: TLSError?)
     }
 
     @Test("a handshake ends as the verdict without one", arguments: [false, true])
@@ -31,12 +31,12 @@ struct LimboHandshakeTests {
             if Self.nameless.contains(each.id) { continue }
             switch try Self.handshake(each, isStrict: isStrict) {
             case .unservable(let error): unservable[each.id] = "\(error)"
-            case .made(let outcome):
+            case .made(let client, let server):
                 made += 1
                 let expected = try each.verdict(isStrict: isStrict)
-                #expect((outcome.client == nil) == (expected == nil), "\(each.id)")
-                #expect((outcome.server == nil) == (expected == nil), "\(each.id)")
-                guard let error = outcome.client, let expected else {
+                #expect((client == nil) == (expected == nil), "\(each.id)")
+                #expect((server == nil) == (expected == nil), "\(each.id)")
+                guard let error = client, let expected else {
                     completed += 1
                     continue
                 }
@@ -76,11 +76,11 @@ struct LimboHandshakeTests {
     func alert(alert: Alert) throws {
         guard let cases = try Limbo.load() else { return }
         let each = try #require(cases.first { $0.id == alert.id })
-        guard case .made(let outcome) = try Self.handshake(each, isStrict: false) else {
+        guard case .made(_, let server) = try Self.handshake(each, isStrict: false) else {
             Issue.record("not served")
             return
         }
-        #expect(outcome.server?.kind == .alert(alert.alert))
+        #expect(server?.kind == .alert(alert.alert))
     }
 
     private static func handshake(_ each: Limbo.Case, isStrict: Bool) throws -> Result {
@@ -97,8 +97,7 @@ struct LimboHandshakeTests {
             return .unservable(error)
         }
         let client = try TLSContext(each.configuration(isStrict: isStrict))
-        let link = EngineLink(
-            client: try TLSEngine(client, to: each.name), server: try TLSEngine(server))
-        return .made(try link.handshake())
+        let errors = try EnginePair(client, server, to: each.name).errors()
+        return .made(client: errors.client, server: errors.server)
     }
 }

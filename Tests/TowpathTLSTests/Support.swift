@@ -31,6 +31,15 @@ struct EnginePair {
         self.server = try TLSEngine(server)
     }
 
+    /// The errors of both handshakes; nil for success.
+    func errors() -> (client: TLSError?, server: TLSError?) {
+        if case .failed(let client, let server) = handshake() {
+            (client, server)
+        } else {
+            (nil, nil)
+        }
+    }
+
     /// With a root of its own.
     static func make(
         _ change: (inout TLSConfiguration, inout TLSConfiguration) -> Void = { _, _ in }
@@ -91,8 +100,8 @@ struct EnginePair {
 
     /// What a client's handshake comes to.
     func clientError() -> TLSError? {
-        if case .failed(let client, let server) = handshake() { return client ?? server }
-        return nil
+        let (client, server) = errors()
+        return client ?? server
     }
 }
 
