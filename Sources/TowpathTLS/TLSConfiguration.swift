@@ -89,29 +89,12 @@ package enum TLSPeerName: Hashable, Sendable {
 
     /// A name as it may stand in SNI and in a certificate, or why it may not.
     package static func checked(_ text: String) throws(TLSError) -> TLSPeerName {
-        let name = text.hasSuffix(".") ? String(text.dropLast()) : text
-        let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        let isName =
-            name.utf8.count <= 253
-            && labels.allSatisfy { label in
-                !label.isEmpty && label.count <= 63
-                    && label.allSatisfy { $0.isLetterDigitHyphenOrUnderscore }
-            }
-        guard isName else {
+        guard let host = try? HostPattern(parsing: text), host.wildcard == .none, !host.isAddress
+        else {
             throw TLSError(
-                .configuration, "\"\(text)\" is no host name that a certificate can be checked for")
+                .configuration,
+                "\(quoted(text)) is no host name that a certificate can be checked for")
         }
-        return .name(name)
-    }
-}
-
-extension UInt8 {
-    fileprivate var isLetterDigitHyphenOrUnderscore: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
+        return .name(host.text)
     }
 }

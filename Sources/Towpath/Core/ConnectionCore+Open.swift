@@ -65,9 +65,14 @@ extension ConnectionCore {
         while true {
             var establishment = Establishment(plan: plan, loop: loop, start: start)
             do throws(NetworkError) {
-                let socket = try await establishment.run(try await path.chosen())
-                guard let tls = plan.tls else { return wake(adopt(socket, establishment.report)) }
-                try beginSecuring(socket, plan, tls)
+                let chosen = try await path.chosen()
+                guard let tls = plan.tls else {
+                    let socket = try await establishment.run(chosen)
+                    return wake(adopt(socket, establishment.report))
+                }
+                let context = try await context(of: tls, isServer: false, until: deadline)
+                let socket = try await establishment.run(chosen)
+                try beginSecuring(socket, plan, tls, context)
                 try await secure(with: tls, until: deadline)
                 establishment.noteHandshake()
                 return wake(endSecuring(establishment.report))

@@ -219,11 +219,16 @@ extension ConnectionCore {
             state.isReadable = false
             return .blocked
         case .failed(let code):
-            state.inputEnded = true
-            let error = NetworkError(SystemError(code, "recv"), .receive, "receive failed")
-            fail(&state, error)
-            return .failed(state.failure ?? error)
+            return .failed(receiveFailed(&state, code))
         }
+    }
+
+    /// The kernel tells an error once; whoever meets it keeps it.
+    func receiveFailed(_ state: inout State, _ code: Int32) -> NetworkError {
+        state.inputEnded = true
+        let error = NetworkError(SystemError(code, "recv"), .receive, "receive failed")
+        fail(&state, error)
+        return state.failure ?? error
     }
 
     /// From this size on the copy costs more than the larger allocation.

@@ -3,16 +3,35 @@ internal import TowpathTLS
 
 /// From the transport that stands to TLS that is negotiated.
 extension ConnectionCore {
+    /// The context of one side. A new one is made on the pool: the first with the host's trust reads 139
+    /// certificates, and a loop has others to serve.
+    func context(
+        of tls: TLS, isServer: Bool, until deadline: UInt64
+    ) async throws(NetworkError) -> TLSContext {
+        do {
+            let configuration =
+                isServer ? try tls.serverConfiguration() : try tls.clientConfiguration()
+            if let known = TLSContexts.known(configuration) { return known }
+            let call = PoolCall(mayBeAbandoned: true) {
+                Result { () throws(TLSError) in try TLSContexts.context(for: configuration) }
+            }
+            return try await call.run(on: loop, until: deadline, .tls).get()
+        } catch {
+            if let error = error as? TLSError { throw NetworkError(error, .setup) }
+            throw error as? NetworkError ?? .closed(.tls)
+        }
+    }
+
     /// A client's own socket.
     func beginSecuring(
-        _ socket: consuming Descriptor, _ plan: ConnectionPlan, _ tls: TLS
+        _ socket: consuming Descriptor, _ plan: ConnectionPlan, _ tls: TLS, _ context: TLSContext
     ) throws(NetworkError) {
         var socket: Descriptor? = consume socket
         try state.withLock { state throws(NetworkError) in
             // Closed meanwhile: the socket goes with this call.
             guard state.phase == .preparing else { throw state.failure ?? .closed(.tls) }
             do throws(TLSError) {
-                state.tls = try tls.clientEngine(for: try? plan.endpoint.get())
+                state.tls = try tls.engine(context, for: try? plan.endpoint.get())
             } catch {
                 throw NetworkError(error, .setup)
             }
@@ -113,13 +132,9 @@ extension ConnectionCore {
     ) async throws {
         try await open(until: deadline, .tls)
         try checkForUpgrade(isServer)
-        let context: TLSContext?
-        do throws(TLSError) { context = isServer ? try tls.serverContext() : nil } catch {
-            throw NetworkError(error, .setup)
-        }
+        let context = try await context(of: tls, isServer: isServer, until: deadline)
         try beginSecuring { () throws(TLSError) in
-            if let context { return try TLSEngine(context) }
-            return try tls.clientEngine(for: endpoint)
+            isServer ? try TLSEngine(context) : try tls.engine(context, for: endpoint)
         }
         do throws(NetworkError) {
             try await secure(with: tls, until: deadline)

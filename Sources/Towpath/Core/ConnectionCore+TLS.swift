@@ -56,10 +56,7 @@ extension ConnectionCore {
             state.isReadable = false
             return .blocked
         case .failed(let code):
-            state.inputEnded = true
-            let error = NetworkError(SystemError(code, "recv"), .receive, "receive failed")
-            fail(&state, error)
-            return .failed(state.failure ?? error)
+            return .failed(receiveFailed(&state, code))
         }
     }
 

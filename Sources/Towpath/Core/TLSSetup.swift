@@ -4,8 +4,8 @@ internal import TowpathWire
 
 /// From the options of ``TLS`` to an engine for one connection.
 extension TLS {
-    /// A client's engine.
-    func clientEngine(for endpoint: Endpoint?) throws(TLSError) -> TLSEngine {
+    /// As a client's, checked.
+    func clientConfiguration() throws(TLSError) -> TLSConfiguration {
         var configuration = configuration
         configuration.role = .client
         switch authentication {
@@ -15,7 +15,12 @@ extension TLS {
             throw TLSError(
                 .configuration, "a client's server must prove who it is, or need not: not optional")
         }
-        let context = try TLSContexts.context(for: configuration)
+        return configuration
+    }
+
+    /// A client's engine.
+    func engine(_ context: TLSContext, for endpoint: Endpoint?) throws(TLSError) -> TLSEngine {
+        let configuration = context.configuration
         let peerName = try peerName(for: endpoint)
         guard configuration.resumesSessions, !configuration.hasOwnVerification, let endpoint else {
             return try TLSEngine(context, to: peerName)
@@ -28,8 +33,8 @@ extension TLS {
         return engine
     }
 
-    /// The context of a listener.
-    func serverContext() throws(TLSError) -> TLSContext {
+    /// As a listener's, checked.
+    func serverConfiguration() throws(TLSError) -> TLSConfiguration {
         var configuration = configuration
         configuration.role = .server
         configuration.clientAuthentication =
@@ -41,7 +46,7 @@ extension TLS {
         guard configuration.pins == nil, configuration.verification == .full else {
             throw TLSError(.configuration, "pins are for the certificates of servers")
         }
-        return try TLSContexts.context(for: configuration)
+        return configuration
     }
 
     /// Whom the certificate must be for.

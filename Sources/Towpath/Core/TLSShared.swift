@@ -8,8 +8,13 @@ enum TLSContexts {
     private static let limit = 64
     private static let contexts = Locked([TLSConfiguration: TLSContext]())
 
+    static func known(_ configuration: TLSConfiguration) -> TLSContext? {
+        contexts.withLock { $0[configuration] }
+    }
+
+    /// Makes one if need be, which may read files.
     static func context(for configuration: TLSConfiguration) throws(TLSError) -> TLSContext {
-        if let known = contexts.withLock({ $0[configuration] }) { return known }
+        if let known = known(configuration) { return known }
         let new = try TLSContext(configuration)
         let dropped = contexts.withLock { contexts -> [TLSConfiguration: TLSContext] in
             var dropped: [TLSConfiguration: TLSContext] = [:]

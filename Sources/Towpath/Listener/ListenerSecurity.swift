@@ -17,7 +17,8 @@ final class ListenerSecurity: Sendable {
     }
 
     private static func context(of tls: TLS) throws(NetworkError) -> TLSContext {
-        do throws(TLSError) { return try tls.serverContext() } catch {
+        do throws(TLSError) { return try TLSContexts.context(for: tls.serverConfiguration()) } catch
+        {
             throw NetworkError(error, .setup)
         }
     }
