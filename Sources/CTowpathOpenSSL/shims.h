@@ -56,8 +56,6 @@ struct ossl_transport {
     size_t out_count, out_room;
     uint8_t *own;
     int ended;
-    // Bytes that came and went, for limits and reports.
-    uint64_t received, sent;
 };
 
 static int ossl_transport_read(BIO *bio, char *target, size_t count, size_t *taken) {
@@ -72,7 +70,6 @@ static int ossl_transport_read(BIO *bio, char *target, size_t count, size_t *tak
     memcpy(target, t->in, count);
     t->in += count;
     t->in_count -= count;
-    t->received += count;
     *taken = count;
     return 1;
 }
@@ -90,7 +87,6 @@ static int ossl_transport_write(BIO *bio, const char *source, size_t count, size
     }
     memcpy(t->out + t->out_count, source, count);
     t->out_count += count;
-    t->sent += count;
     *taken = count;
     return 1;
 }
@@ -220,7 +216,6 @@ static inline long ossl_set_status_response(SSL *s, const uint8_t *bytes, long c
     return copy ? SSL_set_tlsext_status_ocsp_resp(s, copy, count) : 0;
 }
 static inline int ossl_add_chain(SSL_CTX *c, X509 *x) { return (int)SSL_CTX_add1_chain_cert(c, x); }
-static inline long ossl_set_server_name_callback(SSL_CTX *c, int (*callback)(SSL *, int *, void *)) { return SSL_CTX_set_tlsext_servername_callback(c, callback); }
 static inline int ossl_use_identity(SSL *s, X509 *leaf, EVP_PKEY *key, STACK_OF(X509) *chain) { return SSL_use_cert_and_key(s, leaf, key, chain, 1); }
 static inline int ossl_negotiated_group(SSL *s) { return (int)SSL_get_negotiated_group(s); }
 static inline const char *ossl_group_name(SSL *s) { int n = ossl_negotiated_group(s); return n ? OBJ_nid2sn(n & 0xFFFF) : NULL; }
@@ -231,6 +226,6 @@ static const uint64_t
 static const long
     OSSL_MODE = SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY,
     OSSL_CACHE_CLIENT = SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL,
-    OSSL_CACHE_OFF = SSL_SESS_CACHE_OFF, OSSL_CACHE_SERVER = SSL_SESS_CACHE_SERVER | SSL_SESS_CACHE_NO_INTERNAL;
+    OSSL_CACHE_OFF = SSL_SESS_CACHE_OFF;
 
 #endif

@@ -3,7 +3,8 @@ internal import CTowpathOpenSSL
 extension Certificate {
     /// Reads one certificate in DER, and nothing after it.
     public init(der: [UInt8]) throws(CertificateError) {
-        self = try Self.read(OpenSSLMemory(der), isPEM: false, from: "the DER certificate")[0]
+        let source = "the DER certificate"
+        self = try Self.read(OpenSSLMemory(der, from: source), isPEM: false, from: source)[0]
     }
 
     /// Reads the certificates of a PEM text, in their order, and skips what else is in it.
@@ -17,7 +18,8 @@ extension Certificate {
     ///
     /// Throws if one is malformed, or if there is none.
     public static func parsing(pem: [UInt8]) throws(CertificateError) -> [Certificate] {
-        try read(OpenSSLMemory(pem), isPEM: true, from: "the PEM text")
+        let source = "the PEM text"
+        return try read(OpenSSLMemory(pem, from: source), isPEM: true, from: source)
     }
 
     /// Reads a file of one or more certificates in PEM, or of one in DER. Blocks while it reads.
@@ -42,7 +44,7 @@ extension Certificate {
             }
             return [Certificate(adopting: pointer)]
         }
-        guard let stack = ossl_certificates_new() else { fatalError("OpenSSL has no memory") }
+        guard let stack = ossl_certificates_new() else { throw .noMemory }
         defer { ossl_certificates_free(stack) }
         let isWhole = ossl_read_pem_certificates(memory.bio, stack) == 1
         let certificates = Certificate.all(in: stack)

@@ -39,11 +39,15 @@ public struct Certificate: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether both have the same DER.
     public static func == (left: Self, right: Self) -> Bool {
-        left.pointer == right.pointer || left.der == right.der
+        withExtendedLifetime((left, right)) { X509_cmp(left.pointer, right.pointer) == 0 }
     }
 
-    /// Hashes the DER.
-    public func hash(into hasher: inout Hasher) { hasher.combine(der) }
+    /// Hashes a digest that OpenSSL has at hand: contexts and sessions are looked up for each connection.
+    public func hash(into hasher: inout Hasher) {
+        var digest = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
+        withExtendedLifetime(self) { _ = X509_digest(pointer, EVP_sha1(), &digest, nil) }
+        hasher.combine(digest)
+    }
 }
 
 extension Certificate {

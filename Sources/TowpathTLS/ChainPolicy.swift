@@ -94,17 +94,10 @@ extension TLSError {
         if let certificate {
             text += " (\(certificate.subject), by \(certificate.issuer))"
             if code == X509_V_ERR_HOSTNAME_MISMATCH || code == X509_V_ERR_IP_ADDRESS_MISMATCH {
-                let names = certificate.dnsNames + certificate.ipAddresses.map(Self.text)
+                let names = certificate.dnsNames + certificate.ipAddresses.map(HostPattern.text)
                 text += "; it is for \(names.isEmpty ? "nobody" : names.joined(separator: ", "))"
             }
         }
         return TLSError(.certificate(code: code), text, reasons: reasons)
-    }
-
-    static func text(ofAddress bytes: [UInt8]) -> String {
-        if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }
-        return stride(from: 0, to: bytes.count - 1, by: 2).map {
-            String(UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]), radix: 16)
-        }.joined(separator: ":")
     }
 }

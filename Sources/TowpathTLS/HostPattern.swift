@@ -114,9 +114,14 @@ struct HostPattern: Hashable, Sendable {
             case .anyDepth: "**.\(name)"
             }
         }
-        guard address.count == 16 else { return address.map(String.init).joined(separator: ".") }
-        return stride(from: 0, to: 16, by: 2).map { index in
-            String(Int(address[index]) << 8 | Int(address[index + 1]), radix: 16)
+        return Self.text(ofAddress: address)
+    }
+
+    /// IPv4 in dotted decimal, others in groups of two bytes.
+    static func text(ofAddress bytes: [UInt8]) -> String {
+        guard bytes.count > 4 else { return bytes.map(String.init).joined(separator: ".") }
+        return stride(from: 0, to: bytes.count - 1, by: 2).map { index in
+            String(Int(bytes[index]) << 8 | Int(bytes[index + 1]), radix: 16)
         }.joined(separator: ":")
     }
 }

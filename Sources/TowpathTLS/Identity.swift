@@ -96,9 +96,12 @@ extension Identity {
     public init(
         pem: [UInt8], keyPEM: [UInt8]? = nil, password: String? = nil
     ) throws(CertificateError) {
+        let (source, keySource) = ("the text of the certificate", "the text of the key")
         try self.init(
-            OpenSSLMemory(pem), "the text of the certificate",
-            keyPEM.map { (OpenSSLMemory($0), "the text of the key") }, password)
+            OpenSSLMemory(pem, from: source), source,
+            keyPEM.map { bytes throws(CertificateError) in
+                (try OpenSSLMemory(bytes, from: keySource), keySource)
+            }, password)
     }
 
     /// Reads certificates in DER, one's own first, and the private key in DER: PKCS #8, PKCS #1 or SEC 1.
@@ -108,7 +111,7 @@ extension Identity {
         var certificates: [Certificate] = []
         for bytes in der { certificates.append(try Certificate(der: bytes)) }
         let key = try PrivateKey.read(
-            OpenSSLMemory(keyDER), password: password, from: "the DER key")
+            OpenSSLMemory(keyDER, from: "the DER key"), password: password, from: "the DER key")
         try self.init(certificates, key, "the DER certificates", "the DER key")
     }
 
@@ -122,7 +125,8 @@ extension Identity {
 
     /// Reads the bytes of a PKCS #12 file.
     public init(pkcs12: [UInt8], password: String? = nil) throws(CertificateError) {
-        try self.init(OpenSSLMemory(pkcs12), pkcs12: "the PKCS #12 data", password)
+        let source = "the PKCS #12 data"
+        try self.init(OpenSSLMemory(pkcs12, from: source), pkcs12: source, password)
     }
 
     private init(
@@ -141,7 +145,7 @@ extension Identity {
         _ memory: OpenSSLMemory, pkcs12 source: String, _ password: String?
     ) throws(CertificateError) {
         guard !memory.isEmpty else { throw CertificateError("\(source) is empty") }
-        guard let stack = ossl_certificates_new() else { fatalError("OpenSSL has no memory") }
+        guard let stack = ossl_certificates_new() else { throw .noMemory }
         defer { ossl_certificates_free(stack) }
         var keyPointer: OpaquePointer?
         var leafPointer: OpaquePointer?

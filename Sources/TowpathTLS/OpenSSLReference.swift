@@ -20,35 +20,39 @@ final class OpenSSLReference: @unchecked Sendable {
 package final class OpenSSLMemory {
     let bio: OpaquePointer
 
-    init() {
-        guard let bio = ossl_memory_new() else { fatalError("OpenSSL has no memory") }
+    init() throws(CertificateError) {
+        guard let bio = ossl_memory_new() else { throw .noMemory }
         self.bio = bio
     }
 
     deinit { BIO_free(bio) }
 
-    convenience init(_ bytes: [UInt8]) {
-        self.init()
+    /// Takes bytes that an error calls by the name.
+    convenience init(_ bytes: [UInt8], from source: String) throws(CertificateError) {
+        guard bytes.count <= Self.maximumCount else {
+            throw CertificateError("\(source): it is too large")
+        }
+        try self.init()
         var count = 0
         guard bytes.isEmpty || BIO_write_ex(bio, bytes, bytes.count, &count) == 1 else {
-            fatalError("OpenSSL has no memory")
+            throw .noMemory
         }
     }
 
     /// Reads a file, or what a pipe has until its end.
     convenience init(file path: String) throws(CertificateError) {
-        self.init()
+        try self.init()
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw CertificateError("\(quoted(path)): this is not the path of a file")
         }
-        let error = ossl_read_file(path, bio, Self.maximumFileCount)
+        let error = ossl_read_file(path, bio, Self.maximumCount)
         guard error != 0 else { return }
         let reason = ossl_file_problem(error).map { String(cString: $0) }
         throw CertificateError("\(path): \(reason ?? "it cannot be read (errno \(error))")")
     }
 
     /// Certificates of every authority there is come to a quarter of a megabyte.
-    private static let maximumFileCount = 16 << 20
+    private static let maximumCount = 16 << 20
 
     var isEmpty: Bool { ossl_memory_count(bio) == 0 }
 
@@ -56,7 +60,7 @@ package final class OpenSSLMemory {
 
     /// What a function of OpenSSL writes; nil if it fails.
     package static func bytes(_ write: (OpaquePointer) -> Int32) -> [UInt8]? {
-        let memory = OpenSSLMemory()
+        guard let memory = try? OpenSSLMemory() else { return nil }
         ERR_clear_error()
         guard write(memory.bio) > 0 else {
             ERR_clear_error()
@@ -83,12 +87,9 @@ extension CertificateError {
         return CertificateError(reasons.isEmpty ? description : "\(description) (\(reasons))")
     }
 
-    static func takenReasons() -> String {
-        var text = [CChar](repeating: 0, count: 512)
-        _ = ossl_take_errors(&text, text.count)
-        return String(
-            decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }
+    static func takenReasons() -> String { TLSError.takeErrors().reasons }
+
+    static var noMemory: CertificateError { CertificateError("OpenSSL has no memory left") }
 }
 
 /// A text within a message: shortened, and without what could steer a terminal.

@@ -45,7 +45,7 @@ extension TLSEngine {
         let host: String
         switch peerName {
         case .name(let name)?: host = name
-        case .address(let bytes)?: host = TLSError.text(ofAddress: bytes)
+        case .address(let bytes)?: host = HostPattern.text(ofAddress: bytes)
         case nil: host = ""
         }
         let chain = Self.chain(of: store)
@@ -98,8 +98,8 @@ extension TLSEngine {
 
     /// The identity for the name that the client asks for, if there is another than the first.
     func chooseIdentity() -> Bool {
-        guard let name = serverName?.lowercased(),
-            let identity = context.configuration.identities.first(where: { $0.isFor(name) })
+        guard let name = serverName, let host = try? HostPattern(parsing: name),
+            let identity = context.configuration.identities.first(where: { $0.isFor(host) })
         else { return true }
         guard let chain = ossl_certificates_new() else { return false }
         defer { ossl_certificates_free(chain) }
@@ -191,14 +191,12 @@ extension TLSEngine {
 }
 
 extension Identity {
-    /// Whether its certificate is for a name in lower case (RFC 9525 §6.3).
-    fileprivate func isFor(_ name: String) -> Bool {
-        guard let leaf = certificates.first else { return false }
-        return leaf.dnsNames.contains { pattern in
-            let pattern = pattern.lowercased()
-            guard pattern.hasPrefix("*.") else { return pattern == name }
-            guard let dot = name.firstIndex(of: ".") else { return false }
-            return name[dot...] == pattern.dropFirst()
+    /// Whether its certificate is for a host (RFC 9525 §6.3).
+    fileprivate func isFor(_ host: HostPattern) -> Bool {
+        leaf.dnsNames.contains { name in
+            guard let pattern = try? HostPattern(parsing: name), pattern.wildcard != .anyDepth
+            else { return false }
+            return pattern.matches(host)
         }
     }
 }

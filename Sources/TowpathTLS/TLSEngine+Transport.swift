@@ -27,9 +27,6 @@ extension TLSEngine {
 
     package var hasOutput: Bool { transport.pointee.out_count > 0 }
 
-    /// Ciphertext lies here that was not looked at.
-    package var hasInput: Bool { transport.pointee.in_count > 0 }
-
     /// So much of the output is on its way.
     package func sent(_ count: Int) {
         let rest = transport.pointee.out_count - count

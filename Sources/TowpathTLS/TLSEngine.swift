@@ -129,9 +129,11 @@ package final class TLSEngine {
             return .done
         case SSL_ERROR_WANT_READ:
             if transport.pointee.ended == 0 { return .wantsInput }
-            return .failed(fail(TLSError(.truncated, "the peer left during the handshake")))
+            return .failed(fail(.leftDuringHandshake))
         case SSL_ERROR_WANT_RETRY_VERIFY: return .wantsVerdict
-        default: return .failed(fail(.taking(during: "the handshake failed")))
+        default:
+            let error = TLSError.taking(during: "the handshake failed")
+            return .failed(fail(error.kind == .truncated ? .leftDuringHandshake : error))
         }
     }
 

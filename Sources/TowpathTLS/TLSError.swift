@@ -59,6 +59,8 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    static let leftDuringHandshake = TLSError(.truncated, "the peer left during the handshake")
+
     static let truncation =
         "the stream ended without a closing alert: something may be missing"
 

@@ -13,9 +13,4 @@ package final class TLSSession: @unchecked Sendable {
     package var isSingleUse: Bool {
         SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue
     }
-
-    /// Seconds since 1970.
-    package var expiry: Int64 {
-        Int64(SSL_SESSION_get_time(pointer)) + Int64(SSL_SESSION_get_timeout(pointer))
-    }
 }

@@ -207,4 +207,18 @@ struct CertificateTests {
         }
         #expect(endless?.description == "/dev/zero: it is too large")
     }
+
+    @Test("bytes without end are refused like a file without end")
+    func tooLarge() throws {
+        let bytes = [UInt8](repeating: 0x30, count: 16 << 20 + 1)
+        let errors = [
+            #expect(throws: CertificateError.self) { try Certificate(der: bytes) },
+            #expect(throws: CertificateError.self) { try Certificate.parsing(pem: bytes) },
+            #expect(throws: CertificateError.self) { try Identity(pem: bytes) },
+            #expect(throws: CertificateError.self) { try Identity(pkcs12: bytes) },
+        ]
+        for error in errors {
+            #expect(error?.description.hasSuffix(": it is too large") == true, "\(error as Any)")
+        }
+    }
 }
