@@ -73,7 +73,7 @@ extension ConnectionCore {
                 let context = try await context(of: tls, isServer: false, until: deadline)
                 let socket = try await establishment.run(chosen)
                 try beginSecuring(socket, plan, tls, context)
-                try await secure(with: tls, until: deadline)
+                try await secure(with: tls.hooks, until: deadline)
                 establishment.noteHandshake()
                 return wake(endSecuring(establishment.report))
             } catch {

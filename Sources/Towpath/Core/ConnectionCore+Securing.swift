@@ -137,7 +137,7 @@ extension ConnectionCore {
             isServer ? try TLSEngine(context) : try tls.engine(context, for: endpoint)
         }
         do throws(NetworkError) {
-            try await secure(with: tls, until: deadline)
+            try await secure(with: tls.hooks, until: deadline)
         } catch {
             let wakeups = state.withLock { state in
                 var wakeups = Wakeups()

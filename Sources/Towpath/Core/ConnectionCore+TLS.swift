@@ -180,33 +180,60 @@ extension ConnectionCore {
     private enum HandshakeStep {
         case done
         case wantsInput, wantsOutput
-        case wantsVerdict(TLSPeer)
+        case wantsVerdict
         case failed(NetworkError)
     }
 
     /// Negotiates TLS, in the phase `securing`.
-    func secure(with tls: TLS, until deadline: UInt64) async throws(NetworkError) {
+    ///
+    /// What waits here waits in a function of its own, not inlined: a task keeps the memory of its deepest
+    /// frames, and with all in one frame every connection of a listener would have 2 kB more.
+    @inline(__always)
+    func secure(with hooks: TLSHooks?, until deadline: UInt64) async throws(NetworkError) {
         while true {
-            let wake: Wake
-            switch state.withLock({ handshakeStep(&$0) }) {
+            switch handshakeStep() {
             case .done:
-                reportPins(with: tls)
-                return try await verifyClient(with: tls)
+                if let hooks { try await confirm(hooks) }
+                return
             case .failed(let error): throw error
-            case .wantsInput: wake = await parkReader(until: deadline)
-            case .wantsOutput: wake = await parkWriter(until: deadline)
-            case .wantsVerdict(let peer):
-                let refusal = await tls.verifier?.refusal(of: peer)
-                state.withLock { $0.tls?.decide(refusal) }
-                wake = .ready
-            }
-            switch wake {
-            case .ready: break
-            case .cancelled: throw .closed(.tls)
-            case .timedOut: throw .timedOut(.tls, "the peer did not finish the handshake in time")
+            case .wantsInput: try await waitToSecure(forInput: true, until: deadline)
+            case .wantsOutput: try await waitToSecure(forInput: false, until: deadline)
+            case .wantsVerdict: await verifyServer(with: hooks?.verifier)
             }
         }
     }
+
+    private func waitToSecure(
+        forInput: Bool, until deadline: UInt64
+    ) async throws(NetworkError) {
+        let wake =
+            if !forInput { await parkSecuringWriter(until: deadline) } else if isOwnedByCurrentTask
+            { await parkOwner(until: deadline) } else { await parkSecuringReader(until: deadline) }
+        switch wake {
+        case .ready: return
+        case .cancelled: throw .closed(.tls)
+        case .timedOut: throw .timedOut(.tls, "the peer did not finish the handshake in time")
+        }
+    }
+
+    @inline(never)
+    private func parkSecuringWriter(until deadline: UInt64) async -> Wake {
+        await parkWriter(until: deadline)
+    }
+
+    @inline(never)
+    private func parkSecuringReader(until deadline: UInt64) async -> Wake {
+        await parkReader(until: deadline)
+    }
+
+    /// As the owner's receive does.
+    @inline(never)
+    private func parkOwner(until deadline: UInt64) async -> Wake {
+        await _unsafeInheritExecutor_withUnsafeContinuation { installReader($0, deadline) }
+    }
+
+    @inline(never)
+    private func handshakeStep() -> HandshakeStep { state.withLock { handshakeStep(&$0) } }
 
     private func handshakeStep(_ state: inout State) -> HandshakeStep {
         guard state.phase == .securing, let tls = state.tls else {
@@ -227,7 +254,7 @@ extension ConnectionCore {
             }
             switch progress {
             case .done: return .done
-            case .wantsVerdict: return .wantsVerdict(TLSPeer(tls))
+            case .wantsVerdict: return .wantsVerdict
             case .failed(let error): return .failed(NetworkError(error, .tls))
             case .wantsInput:
                 guard state.isReadable else { return .wantsInput }
@@ -241,20 +268,28 @@ extension ConnectionCore {
         return .wantsInput
     }
 
-    private func reportPins(with tls: TLS) {
-        guard let observer = tls.onPinMismatch,
-            let mismatch = state.withLock({ $0.tls?.reportedMismatch })
-        else { return }
-        observer(NetworkError(mismatch, .tls))
+    /// A client asks for the user's own verdict in the middle of the handshake.
+    @inline(never)
+    private func verifyServer(with verifier: TLSVerifier?) async {
+        let peer = state.withLock { $0.tls.map { TLSPeer($0) } }
+        guard let peer else { return }
+        let refusal = await verifier?.refusal(of: peer)
+        state.withLock { $0.tls?.decide(refusal) }
     }
 
-    /// A server asks for the user's own verdict after the handshake, before any byte is read.
-    private func verifyClient(with tls: TLS) async throws(NetworkError) {
+    /// A server does so after the handshake, before any byte is read.
+    @inline(never)
+    private func confirm(_ hooks: TLSHooks) async throws(NetworkError) {
+        if let observer = hooks.onPinMismatch,
+            let mismatch = state.withLock({ $0.tls?.reportedMismatch })
+        {
+            observer(NetworkError(mismatch, .tls))
+        }
+        guard let verifier = hooks.verifier else { return }
         let peer = state.withLock { state in
             state.tls.flatMap { $0.context.configuration.role == .server ? TLSPeer($0) : nil }
         }
-        guard let peer, let verifier = tls.verifier, let refusal = await verifier.refusal(of: peer)
-        else { return }
+        guard let peer, let refusal = await verifier.refusal(of: peer) else { return }
         throw NetworkError(TLSError(.rejected, refusal), .tls)
     }
 }

@@ -222,7 +222,12 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         _ core: ConnectionCore, _ handler: @Sendable (Connection<Top>) async throws -> Void
     ) async {
         core.claim()
-        if let security, await !secure(core, security) { return end(core) }
+        if let security {
+            do throws(NetworkError) { try await security.secure(core) } catch {
+                await refuse(core, error)
+                return end(core)
+            }
+        }
         let connection = Connection<Top>(core, listener: context)
         do {
             try await handler(connection)
@@ -233,17 +238,13 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         end(core)
     }
 
-    private func secure(_ core: ConnectionCore, _ security: ListenerSecurity) async -> Bool {
-        do throws(NetworkError) {
-            try await security.secure(core)
-            return true
-        } catch {
-            if !context.hasEnded, !Task.isCancelled {
-                context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
-            }
-            await core.refuseInsecure()
-            return false
+    /// Not inlined, for the reason that `ConnectionCore.secure` gives.
+    @inline(never)
+    private func refuse(_ core: ConnectionCore, _ error: NetworkError) async {
+        if !context.hasEnded, !Task.isCancelled {
+            context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
         }
+        await core.refuseInsecure()
     }
 
     private func end(_ core: ConnectionCore) {

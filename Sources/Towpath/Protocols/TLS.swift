@@ -38,8 +38,7 @@ public struct TLS: StreamProtocol {
     package var handshakeTimeout: Duration = .seconds(10)
     package var handshakeLimit = 512
     var authentication: PeerAuthentication?
-    var verifier: TLSVerifier?
-    var onPinMismatch: (@Sendable (NetworkError) -> Void)?
+    var hooks: TLSHooks?
 
     /// TLS over TCP with its defaults, for a client.
     public init() { tcp = TCP() }
@@ -124,7 +123,7 @@ public struct TLS: StreamProtocol {
         _ verifier: @escaping @Sendable (TLSPeer) async throws -> Bool
     ) -> TLS {
         with {
-            $0.verifier = TLSVerifier(verifier)
+            $0.hooks = TLSHooks(TLSVerifier(verifier), $0.hooks?.onPinMismatch)
             $0.configuration.hasOwnVerification = true
         }
     }
@@ -155,7 +154,7 @@ public struct TLS: StreamProtocol {
     /// Calls `observer` where pins that are only to be reported do not match; the error lists the keys
     /// that the server has. On whichever thread it happens: it must not block.
     public func onPinMismatch(_ observer: @escaping @Sendable (NetworkError) -> Void) -> TLS {
-        with { $0.onPinMismatch = observer }
+        with { $0.hooks = TLSHooks($0.hooks?.verifier, observer) }
     }
 
     // MARK: What is offered
@@ -222,6 +221,17 @@ public struct TLS: StreamProtocol {
         var copy = self
         change(&copy)
         return copy
+    }
+}
+
+/// What the user does in a handshake. Apart from the options, which are too large for frames that wait.
+final class TLSHooks: Sendable {
+    let verifier: TLSVerifier?
+    let onPinMismatch: (@Sendable (NetworkError) -> Void)?
+
+    init(_ verifier: TLSVerifier?, _ onPinMismatch: (@Sendable (NetworkError) -> Void)?) {
+        self.verifier = verifier
+        self.onPinMismatch = onPinMismatch
     }
 }
 
