@@ -58,6 +58,13 @@ struct ossl_transport {
     int ended;
 };
 
+// From about 2 KiB on memcpy is `rep movsb`, which AMD's processors do thirty times slower where the
+// target lies less than 64 bytes behind the source, counted within a page. Smaller pieces never are.
+static inline void ossl_copy(uint8_t *target, const uint8_t *source, size_t count) {
+    for (; count > 1024; target += 1024, source += 1024, count -= 1024) memcpy(target, source, 1024);
+    memcpy(target, source, count);
+}
+
 static int ossl_transport_read(BIO *bio, char *target, size_t count, size_t *taken) {
     struct ossl_transport *t = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
@@ -67,7 +74,7 @@ static int ossl_transport_read(BIO *bio, char *target, size_t count, size_t *tak
         return 0;
     }
     if (count > t->in_count) count = t->in_count;
-    memcpy(target, t->in, count);
+    ossl_copy((uint8_t *)target, t->in, count);
     t->in += count;
     t->in_count -= count;
     *taken = count;
@@ -85,7 +92,7 @@ static int ossl_transport_write(BIO *bio, const char *source, size_t count, size
         t->own = t->out = larger;
         t->out_room = room;
     }
-    memcpy(t->out + t->out_count, source, count);
+    ossl_copy(t->out + t->out_count, (const uint8_t *)source, count);
     t->out_count += count;
     *taken = count;
     return 1;

@@ -107,8 +107,12 @@ extension ConnectionCore {
     /// a tenth of the whole.
     private func takeBulk(_ state: inout State, atMost maximum: Int) -> Step<[UInt8]?> {
         var step = Step<Int>.blocked
-        let bytes = [UInt8](unsafeUninitializedCapacity: min(maximum, Scratch.byteCount)) {
-            step = read(&state, into: UnsafeMutableRawBufferPointer($0))
+        let count = min(maximum, Scratch.byteCount)
+        // No whole number of pages: of buffers that lie behind one another in the heap, one would
+        // begin a few bytes behind the other within a page (see `ossl_copy`).
+        let bytes = [UInt8](unsafeUninitializedCapacity: count + 512) {
+            step = read(
+                &state, into: UnsafeMutableRawBufferPointer(start: $0.baseAddress, count: count))
             if case .done(let count) = step { $1 = count }
         }
         // The transfer has ended: the result keeps no more memory than it needs.
