@@ -50,8 +50,8 @@ let package = Package(
         .testTarget(
             name: "TowpathTests", dependencies: ["Towpath", "TestSupport"], swiftSettings: strict),
         .target(
-            name: "FuzzInvariants", dependencies: ["TowpathWire"], path: "Tests/Fuzz/Invariants",
-            swiftSettings: strict),
+            name: "FuzzInvariants", dependencies: ["TowpathWire", "TowpathTLS", "TestSupport"],
+            path: "Tests/Fuzz/Invariants", swiftSettings: strict),
         .testTarget(
             name: "FuzzCorpusTests", dependencies: ["FuzzInvariants"],
             path: "Tests/Fuzz/CorpusTests", swiftSettings: strict),
@@ -60,7 +60,7 @@ let package = Package(
 
 // Only `Tests/check fuzz` can link these: libFuzzer brings their main function.
 if Context.environment["FUZZ"] != nil {
-    package.targets += ["FuzzEndpoint", "FuzzNetlink"].map { name in
+    package.targets += ["FuzzCertificate", "FuzzEndpoint", "FuzzNetlink", "FuzzTLS"].map { name in
         .executableTarget(
             name: name, dependencies: ["FuzzInvariants"], path: "Tests/Fuzz/\(name)",
             swiftSettings: strict)

@@ -14,6 +14,18 @@ struct CorpusTests {
         #expect(netlinkFault(in: [UInt8](try Data(contentsOf: file))) == nil)
     }
 
+    @Test(
+        "certificates, keys and pins keep their invariants",
+        arguments: try corpus("FuzzCertificate"))
+    func certificates(file: URL) throws {
+        #expect(certificateFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
+    @Test("handshakes that are tampered with end as they must", arguments: try corpus("FuzzTLS"))
+    func handshakes(file: URL) throws {
+        #expect(handshakeFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
     @Test("every fuzz target has a corpus")
     func targets() throws {
         for target in try folder("").filter({ $0.lastPathComponent.hasPrefix("Fuzz") }) {
