@@ -66,12 +66,16 @@ package final class TLSContext: @unchecked Sendable {
 
     /// Forward secrecy and authenticated encryption only.
     private static let olderSuites = "ECDHE+AESGCM:ECDHE+CHACHA20"
+    /// The one of those (RFC 7905) for pre-shared keys.
+    private static let sharedKeySuites = ":kECDHEPSK+CHACHA20"
     private static let groups = "X25519:P-256:P-384"
 
     private func applyCipherSuites() throws(TLSError) {
         let newer = configuration.cipherSuites.filter { $0.hasPrefix("TLS_") }
         let older = configuration.cipherSuites.filter { !$0.hasPrefix("TLS_") }
-        let olderList = older.isEmpty ? Self.olderSuites : older.joined(separator: ":")
+        let standard =
+            Self.olderSuites + (configuration.preSharedKeys.isEmpty ? "" : Self.sharedKeySuites)
+        let olderList = older.isEmpty ? standard : older.joined(separator: ":")
         // What was listed for one version only leaves the other's as they are.
         let isNewerRight =
             newer.isEmpty

@@ -33,7 +33,7 @@ package final class TLSEngine {
 
     package let context: TLSContext
     let peerName: TLSPeerName?
-    let ssl: OpaquePointer
+    package let ssl: OpaquePointer
     let transport: UnsafeMutablePointer<ossl_transport>
     /// Ciphertext that was lent and not read.
     var kept: UnsafeMutableRawPointer?

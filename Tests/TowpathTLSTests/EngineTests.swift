@@ -1,3 +1,4 @@
+import CTowpathOpenSSL
 import TestSupport
 import Testing
 import TowpathTLS
@@ -52,6 +53,29 @@ struct EngineTests {
             #expect(isWhole, "seed \(seed)")
             #expect(read.end.wantsInput)
         }
+    }
+
+    @Test("R-08: new keys that are asked for in the middle of a write leave both directions whole")
+    func keyUpdate() throws {
+        let pair = try configured(.tls13)
+        try pair.establish()
+        let large = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        // Half of it is encrypted and still with the server when the question comes.
+        try pair.server.write(Array(large.prefix(500_000)))
+        for _ in 0..<3 {
+            #expect(SSL_key_update(pair.client.ssl, SSL_KEY_UPDATE_REQUESTED) == 1)
+            try pair.client.write(Self.text)
+            pair.server.feed(pair.client.output)
+            pair.client.sent(pair.client.output.count)
+            #expect(pair.server.readAll().bytes == Self.text)
+        }
+        try pair.server.write(Array(large.suffix(500_000)))
+        pair.move()
+        let isWhole = pair.client.readAll().bytes == large
+        #expect(isWhole)
+        try pair.client.write(Self.text)
+        pair.move()
+        #expect(pair.server.readAll().bytes == Self.text)
     }
 
     @Test("BR-019: a record that is read piece by piece needs no further ciphertext")

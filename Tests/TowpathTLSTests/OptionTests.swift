@@ -111,16 +111,20 @@ struct OptionTests {
         #expect(client?.kind == .alert(120) && server?.description.contains("h2") == true)
     }
 
-    @Test("a pre-shared key proves both sides; another one neither")
-    func preSharedKey() throws {
+    @Test(
+        "a pre-shared key proves both sides; another one neither",
+        arguments: [TLSVersion.tls12, .tls13])
+    func preSharedKey(version: TLSVersion) throws {
         let key = TLSConfiguration.PreSharedKey(identity: "device-1", key: [UInt8](0..<32))
         var client = TLSConfiguration(.client)
+        client.maximumVersion = version
         client.preSharedKeys = [key]
         var server = TLSConfiguration(.server)
         server.preSharedKeys = [.init(identity: "x", key: [1]), key]
         let pair = try EnginePair(client, server)
         try pair.establish()
         #expect(pair.client.peerCertificates.isEmpty)
+        #expect(pair.client.version == version)
         client.preSharedKeys = [.init(identity: "device-1", key: [UInt8](1..<33))]
         #expect(try EnginePair(client, server).clientError() != nil)
     }

@@ -182,8 +182,9 @@ public struct TLS: StreamProtocol {
         with { $0.configuration.applicationProtocols = names }
     }
 
-    /// Proves both sides by a key that they share (RFC 8446 §4.2.11, with SHA-256). Certificates are not
-    /// needed then; a listener may know several keys, and a client offers its first.
+    /// Proves both sides by a key that they share (RFC 8446 §4.2.11, with SHA-256; in TLS 1.2 RFC 7905,
+    /// `ECDHE-PSK-CHACHA20-POLY1305`). Certificates are not needed then; a listener may know several keys,
+    /// and a client offers its first.
     public func preSharedKey(identity: String, key: [UInt8]) -> TLS {
         with {
             $0.configuration.preSharedKeys.append(
