@@ -19,7 +19,8 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CTowpathLinux"),
-        .target(name: "TowpathWire", swiftSettings: strict),
+        .systemLibrary(name: "CTowpathZlib"),
+        .target(name: "TowpathWire", dependencies: ["CTowpathZlib"], swiftSettings: strict),
         .target(name: "TowpathReactor", dependencies: ["CTowpathLinux"], swiftSettings: strict),
         .systemLibrary(name: "CTowpathOpenSSL"),
         .target(name: "TowpathTLS", dependencies: ["CTowpathOpenSSL"], swiftSettings: strict),

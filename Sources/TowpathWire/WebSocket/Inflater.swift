@@ -1,0 +1,101 @@
+internal import CTowpathZlib
+
+/// Raw deflate (RFC 1951) read piece by piece, with a bound on what comes out.
+package struct Inflater: ~Copyable {
+    package enum Failure: Error {
+        case noMemory
+        /// The bytes are no deflate, or point beyond the window.
+        case malformed
+        /// More would come out than the limit allows.
+        case tooLarge
+    }
+
+    // zlib keeps a pointer to it.
+    private let stream: UnsafeMutablePointer<z_stream>
+
+    /// - Parameter windowBits: 8 to 15.
+    package init(windowBits: Int) throws(Failure) {
+        stream = .allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        guard zlib_inflate_init(stream, Int32(windowBits)) == Z_OK else {
+            stream.deallocate()
+            throw .noMemory
+        }
+    }
+
+    deinit {
+        inflateEnd(stream)
+        stream.deallocate()
+    }
+
+    /// Inflates all of the input behind what is in `output`, which gets no longer than `limit`.
+    package mutating func inflate(
+        _ input: [UInt8], into output: inout [UInt8], limit: Int
+    ) throws(Failure) {
+        try input.withUnsafeBufferPointer { bytes throws(Failure) in
+            try inflate(UnsafeRawBufferPointer(bytes), into: &output, limit: limit)
+        }
+    }
+
+    private func inflate(
+        _ input: UnsafeRawBufferPointer, into output: inout [UInt8], limit: Int
+    ) throws(Failure) {
+        var taken = 0
+        while true {
+            // One byte more than the limit shows that there is more.
+            let room = min(max(input.count * 4, 1_024), 65_536, limit - output.count + 1)
+            let before = output.count
+            let status = step(input, &taken, &output, room)
+            let produced = output.count - before
+            if output.count > limit { throw .tooLarge }
+            switch status {
+            case Z_OK: break
+            case Z_BUF_ERROR where taken == input.count: return
+            case Z_STREAM_END:
+                // The last block of a stream, though more may follow (RFC 7692 §7.2.3.5).
+                guard inflateResetKeep(stream) == Z_OK else { throw .malformed }
+            case Z_MEM_ERROR: throw .noMemory
+            default: throw .malformed
+            }
+            // Room was left over: nothing is pending inside.
+            if taken == input.count, produced < room { return }
+        }
+    }
+
+    private func step(
+        _ input: UnsafeRawBufferPointer, _ taken: inout Int, _ output: inout [UInt8], _ room: Int
+    ) -> Int32 {
+        let count = min(input.count - taken, Int(UInt32.max))
+        let start = input.baseAddress.map { $0 + taken }
+        stream.pointee.next_in = UnsafeMutablePointer(
+            mutating: start?.assumingMemoryBound(to: UInt8.self))
+        stream.pointee.avail_in = UInt32(count)
+        let (status, left) = output.withAppendedRoom(room) { target in
+            stream.pointee.next_out = target.baseAddress
+            stream.pointee.avail_out = UInt32(room)
+            let status = CTowpathZlib.inflate(stream, Z_SYNC_FLUSH)
+            return (status, Int(stream.pointee.avail_out))
+        }
+        output.removeLast(left)
+        taken += count - Int(stream.pointee.avail_in)
+        stream.pointee.next_in = nil
+        stream.pointee.next_out = nil
+        return status
+    }
+
+    /// Forgets what earlier messages contained.
+    package mutating func reset() { inflateReset(stream) }
+}
+
+extension [UInt8] {
+    /// Grows by `count` bytes, which `body` may fill.
+    fileprivate mutating func withAppendedRoom<Result>(
+        _ count: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Result
+    ) -> Result {
+        let before = self.count
+        append(contentsOf: repeatElement(0, count: count))
+        return withUnsafeMutableBufferPointer {
+            body(UnsafeMutableBufferPointer(rebasing: $0[before...]))
+        }
+    }
+}
