@@ -1,5 +1,6 @@
 internal import TowpathReactor
 internal import TowpathTLS
+public import TowpathWire
 
 /// The one error type of Towpath: what happened, in which stage, why, and what to do about it.
 ///
@@ -64,6 +65,13 @@ public struct NetworkError: Error, Sendable {
         public static let notTLS = Code("notTLS")
         /// The two sides found nothing in common, or one broke the rules of TLS.
         public static let handshakeFailed = Code("handshakeFailed")
+        /// The server answered something else than a WebSocket, or a listener refused a request: see the
+        /// cause.
+        public static let upgradeRefused = Code("upgradeRefused")
+        /// The peer broke the rules of WebSocket or HTTP.
+        public static let protocolViolation = Code("protocolViolation")
+        /// The peer ended the WebSocket: the cause has its code, 1006 if it left without one.
+        public static let closedByPeer = Code("closedByPeer")
         /// A system call failed in a way that no other code names: see the cause.
         public static let systemFailure = Code("systemFailure")
     }
@@ -78,6 +86,8 @@ public struct NetworkError: Error, Sendable {
         case connect
         /// Negotiating TLS.
         case tls
+        /// Asking for a WebSocket, or answering a request for one.
+        case upgrade
         /// Binding and accepting.
         case listen
         /// Sending.
@@ -100,6 +110,10 @@ public struct NetworkError: Error, Sendable {
         case alert(UInt8)
         /// OpenSSL's reasons.
         case openSSL(String)
+        /// What a server answered to a request for a WebSocket, or was answered to one.
+        case response(status: Int, fields: HTTPFields)
+        /// Why a WebSocket ended.
+        case webSocket(WebSocketCloseStatus)
 
         /// The cause in words.
         public var description: String {
@@ -109,6 +123,8 @@ public struct NetworkError: Error, Sendable {
             case .verification(let code): "X509_V_ERR \(code)"
             case .alert(let number): "alert \(number), \(TLSError.name(ofAlert: number))"
             case .openSSL(let reasons): reasons
+            case .response(let status, _): "status \(status)"
+            case .webSocket(let status): "close code \(status)"
             }
         }
     }
@@ -156,5 +172,19 @@ extension NetworkError: CustomStringConvertible {
     public var description: String {
         let cause = cause.map { " [\($0)]" } ?? ""
         return "\(stage.rawValue): \(message)\(cause)"
+    }
+}
+
+extension NetworkError {
+    static func closedByPeer(_ status: WebSocketCloseStatus) -> NetworkError {
+        NetworkError(
+            .closedByPeer, .receive,
+            status.code == .abnormalClosure
+                ? "the peer left without a Close frame" : "the peer closed the WebSocket",
+            cause: .webSocket(status))
+    }
+
+    static var noWebSocket: NetworkError {
+        NetworkError(.notSupported, .setup, "this connection has no WebSocket")
     }
 }

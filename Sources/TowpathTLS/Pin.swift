@@ -18,7 +18,7 @@ public struct Pin: Hashable, Sendable, CustomStringConvertible {
     private init(digest: [UInt8]) {
         self.digest = digest
         problem = nil
-        text = "sha256/" + base64(digest)
+        text = "sha256/" + Base64.encode(digest)
     }
 
     private init(malformed text: String, _ problem: String) {
@@ -149,16 +149,3 @@ private let base64Symbols = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
 /// 32 bytes, whose last group has two of them.
-private func base64(_ digest: [UInt8]) -> String {
-    var text: [UInt8] = []
-    for start in stride(from: 0, to: digest.count, by: 3) {
-        let group = digest[start...].prefix(3)
-        var bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        bits <<= UInt32(8 * (3 - group.count))
-        for index in 0..<4 {
-            let symbol = base64Symbols[Int(bits >> UInt32(18 - 6 * index) & 63)]
-            text.append(index <= group.count ? symbol : UInt8(ascii: "="))
-        }
-    }
-    return String(decoding: text, as: UTF8.self)
-}

@@ -6,6 +6,9 @@ final class EchoService: Sendable {
     private let streams: [Listener<TCP>]
     private let secure: [Listener<TLS>]
     private let datagrams: [Listener<UDP>]
+    private let webSockets: [Listener<WebSocket>]
+    /// The first so many of those are plain.
+    private let plainWebSocketCount: Int
     /// The pin of a key that was made for this run.
     let pin: Pin?
     private let options: Options
@@ -18,6 +21,8 @@ final class EchoService: Sendable {
         var streams: [Listener<TCP>] = []
         var secure: [Listener<TLS>] = []
         var datagrams: [Listener<UDP>] = []
+        var webSockets: [Listener<WebSocket>] = []
+        var secureWebSockets: [Listener<WebSocket>] = []
         for listening in options.listeners {
             switch listening {
             case .stream(let endpoint):
@@ -25,6 +30,12 @@ final class EchoService: Sendable {
             case .secure(let endpoint):
                 guard let identity else { continue }
                 secure.append(try await Listener(on: endpoint) { TLS(identity: identity) })
+            case .webSocket(let endpoint):
+                webSockets.append(try await Listener(on: endpoint) { WebSocket() })
+            case .secureWebSocket(let endpoint):
+                guard let identity else { continue }
+                secureWebSockets.append(
+                    try await Listener(on: endpoint) { WebSocket { TLS(identity: identity) } })
             case .datagrams(let endpoint):
                 datagrams.append(
                     try await Listener(on: endpoint) {
@@ -35,9 +46,12 @@ final class EchoService: Sendable {
         self.streams = streams
         self.secure = secure
         self.datagrams = datagrams
+        self.webSockets = webSockets + secureWebSockets
+        plainWebSocketCount = webSockets.count
         for listener in streams { prepare(listener) }
         for listener in secure { prepare(listener) }
         for listener in datagrams { prepare(listener) }
+        for listener in self.webSockets { prepare(listener) }
     }
 
     private static func identity(_ options: Options) throws(CertificateError) -> Identity? {
@@ -64,6 +78,10 @@ final class EchoService: Sendable {
                 : "listening on tcp \(listener.localEndpoint)"
         } + secure.map { "listening on tls \($0.localEndpoint)" }
             + datagrams.map { "listening on udp \($0.localEndpoint)" }
+            + webSockets.enumerated().map { index, listener in
+                let name = index < plainWebSocketCount ? "ws" : "wss"
+                return "listening on \(name) \(listener.localEndpoint)"
+            }
     }
 
     /// Serves until ``drain()`` has come to its end.
@@ -78,6 +96,9 @@ final class EchoService: Sendable {
             for listener in datagrams {
                 group.addTask { try await listener.run { try await self.echo($0) } }
             }
+            for listener in webSockets {
+                group.addTask { try await listener.run { try await self.echo($0) } }
+            }
             try await group.waitForAll()
         }
     }
@@ -86,6 +107,7 @@ final class EchoService: Sendable {
         for listener in streams { listener.drain(within: .seconds(5)) }
         for listener in secure { listener.drain(within: .seconds(5)) }
         for listener in datagrams { listener.drain(within: .seconds(5)) }
+        for listener in webSockets { listener.drain(within: .seconds(5)) }
     }
 
     private func echo<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {
@@ -100,6 +122,21 @@ final class EchoService: Sendable {
             }
         } catch let error as NetworkError where error.code == .timedOut && error.stage == .receive {
             // Silent for the idle timeout: closed in good order.
+        }
+    }
+
+    private func echo(_ connection: Connection<WebSocket>) async throws {
+        statistics.connectionOpened()
+        defer { statistics.connectionClosed() }
+        let messages = connection.messages(idleTimeout: options.idleTimeout, untilDrain: true)
+        do {
+            for try await message in messages {
+                statistics.didReceive(message.byteCount)
+                try await connection.send(message)
+                statistics.didSend(message.byteCount)
+            }
+        } catch let error as NetworkError where error.code == .timedOut && error.stage == .receive {
+            // As above.
         }
     }
 

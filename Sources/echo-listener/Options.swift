@@ -6,7 +6,8 @@ struct Options {
 
     static let help = """
         usage: echo-listener [--tcp [ADDRESS:]PORT]... [--udp [ADDRESS:]PORT]... [--unix PATH]...
-                             [--tls [ADDRESS:]PORT]... [--cert FILE --key FILE | --self-signed]
+                             [--ws [ADDRESS:]PORT]... [--tls [ADDRESS:]PORT]...
+                             [--wss [ADDRESS:]PORT]... [--cert FILE --key FILE | --self-signed]
                              [--connection-limit N] [--idle-timeout SECONDS] [--stats SECONDS]
                              [--quiet]
 
@@ -15,8 +16,10 @@ struct Options {
           --tcp [ADDRESS:]PORT     listen for TCP; without an address on all of both families;
                                    port 0 lets the kernel choose
           --udp [ADDRESS:]PORT     listen for UDP
+          --ws [ADDRESS:]PORT      listen for WebSocket, on any path
           --tls [ADDRESS:]PORT     listen for TLS
-          --cert FILE, --key FILE  its certificate, with the chain behind it, and its key: PEM or DER
+          --wss [ADDRESS:]PORT     listen for WebSocket through TLS
+          --cert FILE, --key FILE  the certificate, with the chain behind it, and its key: PEM or DER
           --self-signed            make both in memory, and print the pin of the key
           --unix PATH              listen on a Unix socket; @NAME is an abstract one
           --connection-limit N     at most N connections at a time, for each listener
@@ -34,6 +37,15 @@ struct Options {
         case stream(Endpoint)
         case datagrams(Endpoint)
         case secure(Endpoint)
+        case webSocket(Endpoint)
+        case secureWebSocket(Endpoint)
+
+        var isSecure: Bool {
+            switch self {
+            case .secure, .secureWebSocket: true
+            case .stream, .datagrams, .webSocket: false
+            }
+        }
     }
 
     enum Command {
@@ -67,6 +79,10 @@ struct Options {
             case "--key": options.keyFile = try value(option, &rest)
             case "--tls":
                 options.listeners.append(.secure(try endpoint(option, &rest)))
+            case "--ws":
+                options.listeners.append(.webSocket(try endpoint(option, &rest)))
+            case "--wss":
+                options.listeners.append(.secureWebSocket(try endpoint(option, &rest)))
             case "--tcp":
                 options.listeners.append(.stream(try endpoint(option, &rest)))
             case "--udp":
@@ -87,7 +103,8 @@ struct Options {
             }
         }
         guard !options.listeners.isEmpty else {
-            throw UsageError(message: "nothing to listen on: give --tcp, --tls, --udp or --unix")
+            throw UsageError(
+                message: "nothing to listen on: give --tcp, --tls, --udp, --unix, --ws or --wss")
         }
         try options.checkIdentity()
         return .listen(options)
@@ -96,12 +113,12 @@ struct Options {
     private func checkIdentity() throws(UsageError) {
         let hasFiles = certificateFile != nil && keyFile != nil
         let hasOne = certificateFile != nil || keyFile != nil
-        let isSecure = listeners.contains { if case .secure = $0 { true } else { false } }
+        let isSecure = listeners.contains(where: \.isSecure)
         if isSecure, hasFiles == isSelfSigned || hasOne != hasFiles {
-            throw UsageError(message: "--tls needs --cert and --key, or --self-signed")
+            throw UsageError(message: "--tls and --wss need --cert and --key, or --self-signed")
         }
         if !isSecure, hasOne || isSelfSigned {
-            throw UsageError(message: "--cert, --key and --self-signed are for --tls")
+            throw UsageError(message: "--cert, --key and --self-signed are for --tls and --wss")
         }
     }
 

@@ -10,7 +10,14 @@ extension Connection {
     public convenience init(
         adopting descriptor: Int32, @ProtocolStackBuilder<Top> _ stack: () -> Top
     ) throws(NetworkError) {
-        let transport = stack().stack.transport
+        let stack = stack().stack
+        let transport = stack.transport
+        guard stack.tls == nil, stack.webSocket == nil else {
+            _ = Descriptor(owning: descriptor)
+            throw NetworkError(
+                .notSupported, .setup,
+                "a socket that is taken over carries TCP or UDP; make it secure with upgrade(to:)")
+        }
         do throws(SystemError) {
             let socket = try Descriptor(adopting: descriptor)
             guard try socket.isType(transport.socketType) else {

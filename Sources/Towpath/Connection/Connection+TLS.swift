@@ -1,6 +1,6 @@
 internal import TowpathReactor
 
-extension Connection where Top: StreamProtocol {
+extension Connection {
     /// The peer and what was agreed on with it; nil without TLS, before it is negotiated, and after the
     /// connection has ended.
     public var tlsPeer: TLSPeer? {

@@ -1,4 +1,5 @@
 internal import TowpathReactor
+internal import TowpathWire
 
 /// The ways a connection ends.
 extension ConnectionCore {
@@ -9,6 +10,7 @@ extension ConnectionCore {
     /// Sends what is owed, then a FIN, and discards input until the peer's FIN: closing with unread
     /// input would make the kernel reset the connection and lose what was sent.
     func close() async {
+        await closeWebSocket(.init(.normalClosure))
         if Task.isCancelled { return abort() }
         let waiter = Waiter()
         let (wakeups, mustWait) = state.withLock { state in
@@ -16,7 +18,7 @@ extension ConnectionCore {
             switch state.phase {
             case .failed, .closed:
                 return (wakeups, false)
-            case .setup, .preparing, .securing:
+            case .setup, .preparing, .securing, .upgrading:
                 destroy(&state, &wakeups)
                 return (wakeups, false)
             case .closing: break
@@ -135,6 +137,11 @@ extension ConnectionCore {
         wakeups.writer = takeWriter(&state) ?? wakeups.writer
         state.input = InputBuffer()
         state.tls = nil
+        if let layer = state.webSocket {
+            layer.release()
+            if let timer = layer.timer { loop.cancel(timer) }
+            if let new = layer.takeWakeups() { wakeups.waiters += new.waiters }
+        }
         if let peer { peer.hub.remove(peer) }
         guard let rare = state.rare else { return }
         if state.failure == nil { rare.broadcast?.post(.cancelled) }

@@ -8,7 +8,7 @@ extension ConnectionCore {
     func takeDatagram(_ state: inout State) -> Step<Datagram?> {
         guard state.phase == .ready else {
             switch state.phase {
-            case .setup, .preparing, .securing: return .notOpen
+            case .setup, .preparing, .securing, .upgrading: return .notOpen
             case .ready, .failed, .closing, .closed:
                 return .failed(state.failure ?? .closed(.receive))
             }

@@ -1,4 +1,5 @@
 internal import TowpathReactor
+internal import TowpathTLS
 internal import TowpathWire
 
 /// From setup to ready.
@@ -17,7 +18,7 @@ extension ConnectionCore {
         // A task of its own: the attempt outlives a first use that is cancelled.
         let task = Task(executorPreference: loop) { await self.establish(plan) }
         let isWanted = state.withLock { state in
-            guard state.phase == .preparing || state.phase == .securing else {
+            guard state.phase == .preparing || state.phase.isNegotiating else {
                 return state.phase == .ready
             }
             state.orMakeRare.establishing = task
@@ -36,7 +37,7 @@ extension ConnectionCore {
             switch state.phase {
             case .ready, .closing: return .some(nil)
             case .failed, .closed: return state.failure ?? .closed(stage)
-            case .setup, .preparing, .securing:
+            case .setup, .preparing, .securing, .upgrading:
                 state.orMakeRare.readyWaiters.append(waiter)
                 return nil
             }
@@ -66,15 +67,24 @@ extension ConnectionCore {
             var establishment = Establishment(plan: plan, loop: loop, start: start)
             do throws(NetworkError) {
                 let chosen = try await path.chosen()
-                guard let tls = plan.tls else {
+                guard plan.tls != nil || plan.webSocket != nil else {
                     let socket = try await establishment.run(chosen)
                     return wake(adopt(socket, establishment.report))
                 }
-                let context = try await context(of: tls, isServer: false, until: deadline)
+                var context: TLSContext?
+                if let tls = plan.tls {
+                    context = try await self.context(of: tls, isServer: false, until: deadline)
+                }
                 let socket = try await establishment.run(chosen)
-                try beginSecuring(socket, plan, tls, context)
-                try await secure(with: tls.hooks, until: deadline)
-                establishment.noteHandshake()
+                try beginNegotiating(socket, plan, context)
+                if let tls = plan.tls {
+                    try await secure(with: tls.hooks, until: deadline)
+                    establishment.noteHandshake()
+                }
+                if let webSocket = plan.webSocket {
+                    try beginUpgrading()
+                    try await upgrade(to: webSocket, plan, until: deadline)
+                }
                 return wake(endSecuring(establishment.report))
             } catch {
                 giveUpSecuring()
@@ -232,7 +242,7 @@ extension ConnectionCore.State {
         if let failure { return .failed(failure) }
         switch phase {
         case .setup: return .setup
-        case .preparing, .securing: return rare?.lack.map { .waiting($0) } ?? .preparing
+        case .preparing, .securing, .upgrading: return rare?.lack.map { .waiting($0) } ?? .preparing
         case .ready, .closing: return .ready
         case .failed, .closed: return .cancelled
         }

@@ -26,8 +26,7 @@ extension ConnectionCore {
             // Again under the lock: the edge may have come since the last look, and the cancellation
             // handler may have run before there was anybody to wake.
             if Task.isCancelled { return .cancelled }
-            let isOpen = state.phase == .ready || state.phase == .securing
-            if state.isReadable || !isOpen { return .ready }
+            if state.isReadable || !state.phase.isReading { return .ready }
             state.reader = continuation
             if deadline != .max {
                 state.readTimer = loop.schedule(at: deadline, self, tag: Self.readTag)
@@ -40,7 +39,7 @@ extension ConnectionCore {
     func installWriter(_ continuation: UnsafeContinuation<Wake, Never>, _ deadline: UInt64) {
         let wake = state.withLock { state -> Wake? in
             if Task.isCancelled { return .cancelled }
-            if state.isWritable || !(state.isOpen || state.phase == .securing) { return .ready }
+            if state.isWritable || !(state.isOpen || state.phase.isReading) { return .ready }
             state.writer = continuation
             armOutput(&state)
             if deadline != .max {

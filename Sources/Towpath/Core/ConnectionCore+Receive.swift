@@ -30,7 +30,13 @@ extension ConnectionCore {
     ) async throws -> Value {
         // One that only looks cannot wait for the loop to tell what the kernel already has.
         if let timeout, timeout <= .zero { state.withLock { $0.isReadable = true } }
-        let deadline = MonotonicClock.deadline(after: timeout)
+        return try await receive(until: MonotonicClock.deadline(after: timeout), attempt)
+    }
+
+    @inline(__always)
+    func receive<Value>(
+        until deadline: UInt64, _ attempt: (inout State) -> Step<Value>
+    ) async throws -> Value {
         var isFirst = true
         while true {
             switch try step(isFirst, attempt) {
@@ -62,12 +68,13 @@ extension ConnectionCore {
         _ isFirst: Bool, _ attempt: (inout State) -> Step<Value>
     ) throws -> Step<Value> {
         if isFirst, Task.isCancelled { throw CancellationError() }
-        let step = state.withLock { state -> Step<Value> in
-            if isFirst, state.isReceiving { return .failed(.receiveInProgress) }
+        let (step, wakeups) = state.withLock { state -> (Step<Value>, Wakeups?) in
+            if isFirst, state.isReceiving { return (.failed(.receiveInProgress), nil) }
             let step = attempt(&state)
             state.isReceiving = !step.isOver
-            return step
+            return (step, state.webSocket?.takeWakeups())
         }
+        if let wakeups { wake(wakeups) }
         if case .failed = step {
             deliverStates()
             // The listener may have cancelled the handler and closed its connection in one go.
@@ -194,15 +201,13 @@ extension ConnectionCore {
     }
 
     /// One recv(2) into a target that is not empty; 0 is the end of the stream.
-    private func read(
+    func read(
         _ state: inout State, into target: UnsafeMutableRawBufferPointer
     ) -> Step<Int> {
-        guard state.phase == .ready else {
-            switch state.phase {
-            case .setup, .preparing, .securing: return .notOpen
-            case .ready, .failed, .closing, .closed:
-                return .failed(state.failure ?? .closed(.receive))
-            }
+        switch state.phase {
+        case .ready, .upgrading: break
+        case .setup, .preparing, .securing: return .notOpen
+        case .failed, .closing, .closed: return .failed(state.failure ?? .closed(.receive))
         }
         if state.inputEnded { return state.failure.map { .failed($0) } ?? .done(0) }
         if let tls = state.tls { return read(&state, tls, into: target) }

@@ -22,16 +22,18 @@ extension ConnectionCore {
         }
     }
 
-    /// A client's own socket.
-    func beginSecuring(
-        _ socket: consuming Descriptor, _ plan: ConnectionPlan, _ tls: TLS, _ context: TLSContext
+    /// A client's own socket, with TLS or, for a WebSocket, without.
+    func beginNegotiating(
+        _ socket: consuming Descriptor, _ plan: ConnectionPlan, _ context: TLSContext?
     ) throws(NetworkError) {
         var socket: Descriptor? = consume socket
         try state.withLock { state throws(NetworkError) in
             // Closed meanwhile: the socket goes with this call.
             guard state.phase == .preparing else { throw state.failure ?? .closed(.tls) }
             do throws(TLSError) {
-                state.tls = try tls.engine(context, for: try? plan.endpoint.get())
+                if let context {
+                    state.tls = try plan.tls?.engine(context, for: try? plan.endpoint.get())
+                }
             } catch {
                 throw NetworkError(error, .setup)
             }
@@ -41,7 +43,7 @@ extension ConnectionCore {
                 state.tls = nil
                 throw NetworkError(error, .connect, "the connection cannot be watched")
             }
-            state.phase = .securing
+            state.phase = context == nil ? .upgrading : .securing
             if case .tcp(let tcp) = plan.transport { state.mayDeferConnect = tcp.fastOpen == true }
             state.remote = state.descriptor.remoteAddress()?.compact
         }
@@ -58,11 +60,21 @@ extension ConnectionCore {
         }
     }
 
-    /// TLS stands.
+    /// TLS stands, and what goes over it is asked for.
+    func beginUpgrading() throws(NetworkError) {
+        try state.withLock { state throws(NetworkError) in
+            guard state.phase.isNegotiating else { throw state.failure ?? .closed(.upgrade) }
+            state.phase = .upgrading
+            // What came with the last message of the handshake lies in the engine.
+            state.isReadable = true
+        }
+    }
+
+    /// TLS stands, or what is above it.
     func endSecuring(_ report: EstablishmentReport? = nil) -> Wakeups {
         state.withLock { state in
             var wakeups = Wakeups()
-            guard state.phase == .securing else { return wakeups }
+            guard state.phase.isNegotiating else { return wakeups }
             state.phase = .ready
             // What came with the last message of the handshake lies in the engine.
             state.isReadable = true
@@ -81,9 +93,12 @@ extension ConnectionCore {
     /// A client's handshake failed, and the socket with it; the alert that says why is sent.
     func giveUpSecuring() {
         state.withLock { state in
-            guard state.phase == .securing else { return }
+            guard state.phase.isNegotiating else { return }
             state.phase = .preparing
             state.tls = nil
+            state.webSocket = nil
+            state.input = InputBuffer()
+            state.rare?.owed = []
             guard let descriptor = state.descriptor.take() else { return }
             // Unread input would make the kernel reset the connection, and the alert would be lost.
             descriptor.shutdownOutput()

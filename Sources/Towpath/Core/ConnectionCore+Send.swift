@@ -85,16 +85,29 @@ extension ConnectionCore {
         write: Write, rest: (Int) -> ArraySlice<UInt8>
     ) async throws {
         if sent == 0, Task.isCancelled { throw CancellationError() }
-        let deadline = MonotonicClock.deadline(after: timeout)
+        try await send(
+            count: count, sent: sent, until: MonotonicClock.deadline(after: timeout),
+            holdsRight: sent > 0, write: write, rest: rest)
+    }
+
+    /// - Parameters:
+    ///   - holdsRight: Whether the caller holds the right to send.
+    ///   - keepsRight: Whether it does so behind a send that succeeds.
+    ///   - isBound: Whether the bytes must go even if the caller stops waiting before the first has gone.
+    func send(
+        count: Int, sent: Int = 0, until deadline: UInt64, holdsRight: Bool = false,
+        keepsRight: Bool = false, isBound: Bool = false,
+        write: Write, rest: (Int) -> ArraySlice<UInt8>
+    ) async throws {
         var offset = sent
-        var holdsRight = sent > 0
+        var holdsRight = holdsRight
         while true {
             let step = state.withLock { state in
                 attempt(&state, count: count, offset: &offset, holdsRight: holdsRight, write)
             }
             switch step {
             case .done:
-                if holdsRight { endSending() }
+                if holdsRight, !keepsRight { endSending() }
                 return
             case .failed(let error):
                 deliverStates()
@@ -104,7 +117,7 @@ extension ConnectionCore {
                 holdsRight = true
                 let wake = await parkWriter(until: deadline)
                 if wake != .ready {
-                    endSending(owing: offset == 0 ? [] : rest(offset))
+                    endSending(owing: offset == 0 && !isBound ? [] : rest(offset))
                     throw Self.error(for: wake)
                 }
             case .spent:
@@ -112,7 +125,7 @@ extension ConnectionCore {
                 await loop.nextTurn()
                 // A peer that reads as fast as we send would let nothing else look at these.
                 if let wake = Self.interruption(deadline) {
-                    endSending(owing: offset == 0 ? [] : rest(offset))
+                    endSending(owing: offset == 0 && !isBound ? [] : rest(offset))
                     throw Self.error(for: wake)
                 }
             case .queued:
@@ -171,7 +184,7 @@ extension ConnectionCore {
 
     func refusal(_ state: inout State, holdsRight: Bool) -> SendStep? {
         switch state.phase {
-        case .setup, .preparing, .securing: return .notOpen
+        case .setup, .preparing, .securing, .upgrading: return .notOpen
         case .failed, .closed: return .failed(state.failure ?? .closed(.send))
         case .ready, .closing: break
         }

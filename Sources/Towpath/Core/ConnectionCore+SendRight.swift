@@ -56,7 +56,7 @@ extension ConnectionCore {
         guard !state.isSending else { return }
         // A receive may have met the end first: then nobody waits for what is owed.
         if state.failure != nil { state.rare?.owed = [] }
-        while state.owes, state.isWritable, state.failure == nil {
+        while state.failure == nil, state.hasToSend, state.isWritable {
             let rare = state.orMakeRare
             let transfer = rare.owed.withUnsafeBytes { put(&state, $0) }
             switch transfer {

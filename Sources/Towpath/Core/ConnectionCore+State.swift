@@ -21,6 +21,16 @@ extension ConnectionCore.State {
     /// Some of what was encrypted is not sent.
     var hasCiphertext: Bool { tls?.hasOutput ?? false }
 
+    /// Whether something is owed: control frames that wait go once nothing else does.
+    var hasToSend: Bool {
+        mutating get {
+            if owes { return true }
+            guard let webSocket, webSocket.hasControl else { return false }
+            orMakeRare.owed = webSocket.takeControl()[...]
+            return true
+        }
+    }
+
     var orMakeRare: ConnectionCore.Rare {
         mutating get {
             if let rare { return rare }
@@ -29,6 +39,14 @@ extension ConnectionCore.State {
             return new
         }
     }
+}
+
+extension ConnectionCore.Phase {
+    /// Whether somebody reads from the socket: of a handshake, or a user.
+    var isReading: Bool { self == .ready || isNegotiating }
+
+    /// Whether the transport stands, and what is above it is being negotiated.
+    var isNegotiating: Bool { self == .securing || self == .upgrading }
 }
 
 /// Which socket carries a connection.

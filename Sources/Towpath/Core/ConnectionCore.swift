@@ -11,6 +11,8 @@ final class ConnectionCore: EventHandler {
         case setup, preparing
         /// The transport stands, and TLS is being negotiated.
         case securing
+        /// The stream stands, and a WebSocket is asked for.
+        case upgrading
         case ready
         /// Could not be opened.
         case failed
@@ -56,6 +58,8 @@ final class ConnectionCore: EventHandler {
         var input = InputBuffer()
         /// What makes the stream secure; nil for a plain one.
         var tls: TLSEngine?
+        /// What makes messages of the stream; nil for one of bytes.
+        var webSocket: WebSocketLayer?
         var rare: Rare?
     }
 
@@ -150,7 +154,7 @@ final class ConnectionCore: EventHandler {
     func handle(_ events: ReadyEvents) {
         var reader: UnsafeContinuation<Wake, Never>?
         var writer: UnsafeContinuation<Wake, Never>?
-        let isPlain = state.withLock { state in
+        let (isPlain, wakeups) = state.withLock { state -> (Bool, Wakeups?) in
             if events.marksInput { state.distrustsShortReads = true }
             if events.isReadable {
                 state.isReadable = true
@@ -160,12 +164,17 @@ final class ConnectionCore: EventHandler {
                 state.isWritable = true
                 writer = takeWriter(&state)
             }
-            // Nobody may be receiving who would see what TLS has to say.
+            // Nobody may be receiving who would see what the peer has to say.
+            if let layer = state.webSocket {
+                if events.isReadable, pump(&state, layer) { writer = takeWriter(&state) ?? writer }
+                return (state.rare == nil, layer.takeWakeups())
+            }
             if state.tls != nil { readAhead(&state, &writer) }
-            return state.rare == nil
+            return (state.rare == nil, nil)
         }
         reader?.resume(returning: .ready)
         writer?.resume(returning: .ready)
+        if let wakeups { wake(wakeups) }
         if !isPlain { handleRare() }
     }
 
@@ -198,6 +207,10 @@ final class ConnectionCore: EventHandler {
             continueClosing()
         case Self.idleTag:
             idleDeadlineReached()
+        case Self.pumpTag:
+            pumpOn()
+        case Self.keepAliveTag:
+            keepAliveDeadlineReached()
         default:
             closeLimitReached()
         }
@@ -254,6 +267,8 @@ final class ConnectionCore: EventHandler {
     static let discardTag: UInt8 = 2
     static let closeTag: UInt8 = 3
     static let idleTag: UInt8 = 4
+    static let pumpTag: UInt8 = 5
+    static let keepAliveTag: UInt8 = 6
 }
 
 extension Descriptor {

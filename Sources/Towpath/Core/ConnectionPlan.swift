@@ -7,6 +7,7 @@ final class ConnectionPlan: Sendable {
     let parameters: Parameters
     let transport: ProtocolStack.Transport
     let tls: TLS?
+    let webSocket: WebSocket.Options?
 
     init(
         endpoint: Result<Endpoint, NetworkError>, parameters: Parameters,
@@ -16,13 +17,14 @@ final class ConnectionPlan: Sendable {
         self.parameters = parameters
         transport = stack.transport
         tls = stack.tls
+        webSocket = stack.webSocket
     }
 
     /// The same by one interface.
     func bound(to interface: String) -> ConnectionPlan {
         ConnectionPlan(
             endpoint: endpoint, parameters: parameters.requiredInterface(interface),
-            stack: ProtocolStack(transport: transport, tls: tls))
+            stack: ProtocolStack(transport: transport, tls: tls, webSocket: webSocket))
     }
 
     var isUnix: Bool {

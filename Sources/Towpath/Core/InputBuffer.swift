@@ -38,6 +38,11 @@ struct InputBuffer {
         return count
     }
 
+    /// Lends all bytes to `body`, which says how many of them it took.
+    mutating func consume(_ body: (UnsafeRawBufferPointer) -> Int) {
+        drop(bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[head...])) })
+    }
+
     /// How many bytes lie up to and including the first delimiter, searched from `offset` on.
     func end(of delimiter: [UInt8], from offset: Int) -> Int? {
         guard let first = delimiter.first else { return nil }

@@ -22,6 +22,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     let source: Source
     let context: ListenerContext
     private let security: ListenerSecurity?
+    private let webSocket: WebSocket.Options?
     private let file: UnixSocketFile?
 
     /// The address it is bound to; the port is real where 0 was asked for.
@@ -74,6 +75,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         self.context = context
         file = bound.file
         security = try stack.tls.map { tls throws(NetworkError) in try ListenerSecurity(tls) }
+        webSocket = stack.webSocket
         let setup = bound.setup
         do throws(SystemError) {
             let address = try bound.descriptor.localAddress()
@@ -228,12 +230,14 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
                 return end(core)
             }
         }
+        if let webSocket, await !upgrade(core, webSocket) { return end(core) }
         let connection = Connection<Top>(core, listener: context)
         do {
             try await handler(connection)
+            if context.drain.isSignalled { await core.closeWebSocket(.init(.goingAway)) }
             await connection.close()
         } catch {
-            abort(connection, error)
+            await abort(connection, core, error)
         }
         end(core)
     }
@@ -252,9 +256,31 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         if case .streams(let acceptor) = source { acceptor.descriptorFreed() }
     }
 
-    private func abort(_ connection: Connection<Top>, _ error: any Error) {
+    @inline(never)
+    private func upgrade(_ core: ConnectionCore, _ options: WebSocket.Options) async -> Bool {
+        do throws(NetworkError) {
+            try await core.acceptWebSocket(options)
+            return true
+        } catch {
+            if !context.hasEnded, !Task.isCancelled {
+                context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
+            }
+            await core.close()
+            return false
+        }
+    }
+
+    private func abort(
+        _ connection: Connection<Top>, _ core: ConnectionCore, _ error: any Error
+    ) async {
         let remote = connection.remoteEndpoint
-        connection.abort()
+        // A WebSocket can say that something went wrong.
+        if webSocket != nil, !Task.isCancelled {
+            await core.closeWebSocket(.init(.internalServerError))
+            await core.close()
+        } else {
+            connection.abort()
+        }
         let isOver = context.hasEnded && (error as? NetworkError)?.code == .closed
         if !isOver, !(error is CancellationError && Task.isCancelled) {
             context.post(.handlerFailed(error, remoteEndpoint: remote))

@@ -5,6 +5,14 @@ public enum WebSocketMessage: Hashable, Sendable {
     /// Any bytes.
     case binary([UInt8])
 
+    /// How many bytes the payload has.
+    public var byteCount: Int {
+        switch self {
+        case .text(let text): text.utf8.count
+        case .binary(let bytes): bytes.count
+        }
+    }
+
     /// The payload: a text's UTF-8, or the bytes.
     public var bytes: [UInt8] {
         switch self {

@@ -52,7 +52,13 @@ public struct WebSocketResponse: Hashable, Sendable {
 package struct WebSocketRefusal: Error, Hashable, Sendable {
     package let status: Int
     package let message: String
-    package var fields: HTTPFields = []
+    package let fields: HTTPFields
+
+    package init(status: Int, message: String, fields: HTTPFields = []) {
+        self.status = status
+        self.message = message
+        self.fields = fields
+    }
 }
 
 extension WebSocketRequest {

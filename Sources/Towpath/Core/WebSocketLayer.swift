@@ -1,0 +1,150 @@
+internal import TowpathReactor
+internal import TowpathWire
+
+/// What a connection has for its WebSocket. All of it lies behind the connection's lock.
+final class WebSocketLayer {
+    struct PingWaiter {
+        let payload: [UInt8]
+        let waiter: Waiter
+    }
+
+    let options: WebSocket.Options
+    let agreement: WebSocketHandshake.Agreement
+    /// What a client asked this server for.
+    let request: WebSocketRequest?
+    private let isClient: Bool
+
+    var session: WebSocketSession
+    /// Messages that came together with an earlier one.
+    var messages = Ring<WebSocketMessage>()
+    var unreadByteCount = 0
+    /// The error that ends all receives and sends.
+    var end: NetworkError?
+    /// What the peer's Close frame says; 1006 if it left without one.
+    var closeStatus: WebSocketCloseStatus?
+    /// `close` was called: messages that still come are for nobody.
+    var isClosing = false
+    /// A Close frame was sent, or is among what is to be sent: no other frame follows it.
+    var hasClosed = false
+
+    // Control frames that wait for the end of the frame that is being sent.
+    private var pong: [UInt8]?
+    private var pings: [[UInt8]] = []
+    private var close: WebSocketCloseStatus?
+
+    var pingWaiters: [PingWaiter] = []
+    var closeWaiters: [Waiter] = []
+    /// Whom to wake once the lock is released.
+    private var wakeups: ConnectionCore.Wakeups?
+
+    // Keep-alive.
+    var hasHeard = true
+    var missedPongCount = 0
+    var timer: TimerID?
+
+    private var pingNumber: UInt64 = 0
+    private var random: UInt64 = 0
+    private var hasRandom = false
+
+    init(
+        _ role: WebSocketSession.Role, _ options: WebSocket.Options,
+        _ agreement: WebSocketHandshake.Agreement, request: WebSocketRequest? = nil
+    ) {
+        self.options = options
+        self.agreement = agreement
+        self.request = request
+        isClient = role == .client
+        session = WebSocketSession(
+            role, limits: options.limits, deflate: agreement.deflate,
+            compression: options.compression.configuration ?? .init())
+    }
+
+    // MARK: Frames to send
+
+    /// A new one for each frame of a client (RFC 6455 §5.3); nil for a server.
+    var maskKey: UInt32? {
+        guard isClient else { return nil }
+        if hasRandom {
+            hasRandom = false
+            return UInt32(truncatingIfNeeded: random >> 32)
+        }
+        random = UInt64.random(in: .min ... .max)
+        hasRandom = true
+        return UInt32(truncatingIfNeeded: random)
+    }
+
+    var isServer: Bool { !isClient }
+
+    /// The newest ping is the one to answer (RFC 6455 §5.5.3).
+    func answer(_ ping: [UInt8]) {
+        if options.answersPings, !hasClosed { pong = ping }
+    }
+
+    /// The payload of a new ping.
+    func sendPing() -> [UInt8] {
+        pingNumber += 1
+        let payload = withUnsafeBytes(of: pingNumber.bigEndian) { [UInt8]($0) }
+        pings.append(payload)
+        return payload
+    }
+
+    func sendClose(_ status: WebSocketCloseStatus) {
+        guard !hasClosed else { return }
+        hasClosed = true
+        close = status
+    }
+
+    var hasControl: Bool { pong != nil || !pings.isEmpty || close != nil }
+
+    /// The control frames that wait, in the order in which they go.
+    func takeControl() -> [UInt8] {
+        var bytes: [UInt8] = []
+        if let pong { bytes += WebSocketSession.control(.pong, pong, maskKey: maskKey) }
+        for ping in pings { bytes += WebSocketSession.control(.ping, ping, maskKey: maskKey) }
+        if let close { bytes += WebSocketSession.control(.close, close.payload, maskKey: maskKey) }
+        pong = nil
+        pings = []
+        close = nil
+        return bytes
+    }
+
+    // MARK: Whom to wake
+
+    func wake(_ waiters: [Waiter]) {
+        if !waiters.isEmpty { wakeups = wakeups ?? .init() }
+        wakeups?.waiters += waiters
+    }
+
+    func merge(_ new: ConnectionCore.Wakeups) {
+        var all = wakeups ?? .init()
+        all.reader = new.reader ?? all.reader
+        all.writer = new.writer ?? all.writer
+        all.sender = new.sender ?? all.sender
+        all.waiters += new.waiters
+        all.broadcast = new.broadcast ?? all.broadcast
+        wakeups = all
+    }
+
+    func takeWakeups() -> ConnectionCore.Wakeups? { wakeups.take() }
+
+    /// A pong answers its ping and those before it.
+    func finishPings(_ payload: [UInt8]) {
+        guard let index = pingWaiters.lastIndex(where: { $0.payload == payload }) else { return }
+        wake(pingWaiters[...index].map(\.waiter))
+        pingWaiters.removeFirst(index + 1)
+    }
+
+    /// Nobody waits for a peer that has left.
+    func finishAll() {
+        wake(pingWaiters.map(\.waiter) + closeWaiters)
+        pingWaiters = []
+        closeWaiters = []
+    }
+
+    /// The connection ends: only what is known of it stays.
+    func release() {
+        finishAll()
+        messages = Ring()
+        session = WebSocketSession(isClient ? .client : .server)
+    }
+}
