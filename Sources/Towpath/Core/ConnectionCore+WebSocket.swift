@@ -24,6 +24,7 @@ extension ConnectionCore {
                 layer.unreadByteCount -= message.byteCount
                 return .done(message)
             }
+            if let end = layer.unreadEnd.take() { finish(&state, layer, end) }
             if let end = layer.end { return .failed(end) }
             switch readFrames(&state, layer) {
             case .done: break
@@ -65,6 +66,7 @@ extension ConnectionCore {
             case let other: return other.map { _ in }
             }
         }
+        if layer.messages.isEmpty, let end = layer.unreadEnd.take() { finish(&state, layer, end) }
         if layer.hasControl { sendControl(&state, layer) }
         return .done(())
     }
@@ -80,15 +82,31 @@ extension ConnectionCore {
             }
             return bytes.count - rest.count
         } catch {
-            let status = WebSocketCloseStatus(error.code, error.message)
+            layer.unreadEnd = .failure(error)
+            return bytes.count
+        }
+    }
+
+    /// The peer closed or broke the rules, and is answered.
+    private func finish(
+        _ state: inout State, _ layer: WebSocketLayer,
+        _ end: Result<WebSocketCloseStatus, WebSocketError>
+    ) {
+        switch end {
+        case .success(let status):
+            // The answer has the same code (RFC 6455 §5.5.1).
+            layer.sendClose(WebSocketCloseStatus(status.code))
+            layer.closeStatus = status
+            noteEnd(layer, .closedByPeer(status))
+        case .failure(let error):
+            layer.sendClose(WebSocketCloseStatus(error.code))
             noteEnd(
                 layer,
                 NetworkError(
                     error.code == .messageTooBig ? .messageTooLong : .protocolViolation, .receive,
-                    error.message, cause: .webSocket(status)))
-            layer.sendClose(WebSocketCloseStatus(error.code))
-            return bytes.count
+                    error.message, cause: .webSocket(.init(error.code, error.message))))
         }
+        sendControl(&state, layer)
     }
 
     private func note(_ event: WebSocketSession.Event, _ layer: WebSocketLayer) {
@@ -99,11 +117,7 @@ extension ConnectionCore {
             layer.messages.append(message)
         case .ping(let payload): layer.answer(payload)
         case .pong(let payload): layer.finishPings(payload)
-        case .close(let status):
-            // The answer has the same code (RFC 6455 §5.5.1).
-            layer.sendClose(WebSocketCloseStatus(status.code))
-            layer.closeStatus = status
-            noteEnd(layer, .closedByPeer(status))
+        case .close(let status): layer.unreadEnd = .success(status)
         }
     }
 
@@ -411,6 +425,7 @@ extension ConnectionCore {
         layer.isClosing = true
         layer.messages = Ring()
         layer.unreadByteCount = 0
+        if let end = layer.unreadEnd.take() { finish(&state, layer, end) }
         return BegunClose(
             timeout: layer.options.closeTimeout, isFirst: isFirst,
             wakeups: Wakeups(reader: takeReader(&state)))
@@ -421,7 +436,7 @@ extension ConnectionCore {
         let (mustWait, wakeups) = state.withLock { state -> (Bool, Wakeups?) in
             guard state.phase == .ready, state.failure == nil, let layer = state.webSocket,
                 layer.end == nil
-            else { return (false, nil) }
+            else { return (false, state.webSocket?.takeWakeups()) }
             layer.closeWaiters.append(waiter)
             _ = pump(&state, layer)
             return (true, layer.takeWakeups())

@@ -18,6 +18,8 @@ final class WebSocketLayer {
     /// Messages that came together with an earlier one.
     var messages = Ring<WebSocketMessage>()
     var unreadByteCount = 0
+    /// How it ends behind the unread messages, which can still be answered.
+    var unreadEnd: Result<WebSocketCloseStatus, WebSocketError>?
     /// The error that ends all receives and sends.
     var end: NetworkError?
     /// What the peer's Close frame says; 1006 if it left without one.
@@ -28,7 +30,7 @@ final class WebSocketLayer {
     var hasClosed = false
 
     // Control frames that wait for the end of the frame that is being sent.
-    private var pong: [UInt8]?
+    private var pongs: [[UInt8]] = []
     private var pings: [[UInt8]] = []
     private var close: WebSocketCloseStatus?
 
@@ -75,9 +77,14 @@ final class WebSocketLayer {
 
     var isServer: Bool { !isClient }
 
-    /// The newest ping is the one to answer (RFC 6455 §5.5.3).
+    /// Where many wait, the newest are the ones to answer (RFC 6455 §5.5.3): a peer that sends pings and
+    /// does not read costs no more than this.
+    private static let pongLimit = 32
+
     func answer(_ ping: [UInt8]) {
-        if options.answersPings, !hasClosed { pong = ping }
+        guard options.answersPings, !hasClosed else { return }
+        if pongs.count == Self.pongLimit { pongs.removeFirst() }
+        pongs.append(ping)
     }
 
     /// The payload of a new ping.
@@ -94,15 +101,15 @@ final class WebSocketLayer {
         close = status
     }
 
-    var hasControl: Bool { pong != nil || !pings.isEmpty || close != nil }
+    var hasControl: Bool { !pongs.isEmpty || !pings.isEmpty || close != nil }
 
     /// The control frames that wait, in the order in which they go.
     func takeControl() -> [UInt8] {
         var bytes: [UInt8] = []
-        if let pong { bytes += WebSocketSession.control(.pong, pong, maskKey: maskKey) }
+        for pong in pongs { bytes += WebSocketSession.control(.pong, pong, maskKey: maskKey) }
         for ping in pings { bytes += WebSocketSession.control(.ping, ping, maskKey: maskKey) }
         if let close { bytes += WebSocketSession.control(.close, close.payload, maskKey: maskKey) }
-        pong = nil
+        pongs = []
         pings = []
         close = nil
         return bytes
