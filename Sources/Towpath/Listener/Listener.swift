@@ -21,8 +21,8 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
 
     let source: Source
     let context: ListenerContext
-    private let security: ListenerSecurity?
-    private let webSocket: WebSocket.Options?
+    let security: ListenerSecurity?
+    let webSocket: WebSocket.Options?
     private let file: UnixSocketFile?
 
     /// The address it is bound to; the port is real where 0 was asked for.
@@ -217,73 +217,6 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
                 return nil
             }
             return try await acceptor.next()
-        }
-    }
-
-    private func serve(
-        _ core: ConnectionCore, _ handler: @Sendable (Connection<Top>) async throws -> Void
-    ) async {
-        core.claim()
-        if let security {
-            do throws(NetworkError) { try await security.secure(core) } catch {
-                await refuse(core, error)
-                return end(core)
-            }
-        }
-        if let webSocket, await !upgrade(core, webSocket) { return end(core) }
-        let connection = Connection<Top>(core, listener: context)
-        do {
-            try await handler(connection)
-            if context.drain.isSignalled { await core.closeWebSocket(.init(.goingAway)) }
-            await connection.close()
-        } catch {
-            await abort(connection, core, error)
-        }
-        end(core)
-    }
-
-    /// Not inlined, for the reason that `ConnectionCore.secure` gives.
-    @inline(never)
-    private func refuse(_ core: ConnectionCore, _ error: NetworkError) async {
-        if !context.hasEnded, !Task.isCancelled {
-            context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
-        }
-        await core.refuseInsecure()
-    }
-
-    private func end(_ core: ConnectionCore) {
-        context.live.remove(core)
-        if case .streams(let acceptor) = source { acceptor.descriptorFreed() }
-    }
-
-    @inline(never)
-    private func upgrade(_ core: ConnectionCore, _ options: WebSocket.Options) async -> Bool {
-        do throws(NetworkError) {
-            try await core.acceptWebSocket(options)
-            return true
-        } catch {
-            if !context.hasEnded, !Task.isCancelled {
-                context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
-            }
-            await core.close()
-            return false
-        }
-    }
-
-    private func abort(
-        _ connection: Connection<Top>, _ core: ConnectionCore, _ error: any Error
-    ) async {
-        let remote = connection.remoteEndpoint
-        // A WebSocket can say that something went wrong.
-        if webSocket != nil, !Task.isCancelled {
-            await core.closeWebSocket(.init(.internalServerError))
-            await core.close()
-        } else {
-            connection.abort()
-        }
-        let isOver = context.hasEnded && (error as? NetworkError)?.code == .closed
-        if !isOver, !(error is CancellationError && Task.isCancelled) {
-            context.post(.handlerFailed(error, remoteEndpoint: remote))
         }
     }
 
