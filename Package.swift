@@ -49,7 +49,9 @@ let package = Package(
             dependencies: ["TowpathTLS", "CTowpathOpenSSL", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "TowpathTests", dependencies: ["Towpath", "TestSupport"], swiftSettings: strict),
+            name: "TowpathTests",
+            dependencies: ["Towpath", "TowpathTLS", "TowpathWire", "TestSupport"],
+            swiftSettings: strict),
         .target(
             name: "FuzzInvariants", dependencies: ["TowpathWire", "TowpathTLS", "TestSupport"],
             path: "Tests/Fuzz/Invariants", swiftSettings: strict),

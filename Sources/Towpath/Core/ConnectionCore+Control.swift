@@ -68,7 +68,7 @@ extension ConnectionCore {
             else { return nil }
             scheduleKeepAlive(layer)
             // Nothing is read while a message lies unread.
-            guard layer.messages.isEmpty else { return nil }
+            guard !layer.hasMessage else { return nil }
             if layer.hasHeard {
                 layer.hasHeard = false
                 layer.missedPongCount = 0
@@ -122,8 +122,7 @@ extension ConnectionCore {
         else { return nil }
         let isFirst = !layer.isClosing
         layer.isClosing = true
-        layer.messages = Ring()
-        layer.unreadByteCount = 0
+        layer.dropMessages()
         if let end = layer.unreadEnd.take() { finish(&state, layer, end) }
         return BegunClose(
             timeout: layer.options.closeTimeout, isFirst: isFirst,

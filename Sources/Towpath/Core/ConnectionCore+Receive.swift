@@ -33,13 +33,15 @@ extension ConnectionCore {
         return try await receive(until: MonotonicClock.deadline(after: timeout), attempt)
     }
 
+    /// - Parameter isHandshake: Whether this is the opening's own read, which those of the user wait for.
     @inline(__always)
     func receive<Value>(
-        until deadline: UInt64, _ attempt: (inout State) -> Step<Value>
+        until deadline: UInt64, isHandshake: Bool = false,
+        _ attempt: (inout State) -> Step<Value>
     ) async throws -> Value {
         var isFirst = true
         while true {
-            switch try step(isFirst, attempt) {
+            switch try step(isFirst, isHandshake, attempt) {
             case .done(let value):
                 return value
             case .failed(let error):
@@ -50,13 +52,13 @@ extension ConnectionCore {
                 let wake = await _unsafeInheritExecutor_withUnsafeContinuation {
                     installReader($0, deadline)
                 }
-                try afterPark(wake)
+                try afterPark(isHandshake, wake)
             case .blocked:
-                try afterPark(await parkReader(until: deadline))
+                try afterPark(isHandshake, await parkReader(until: deadline))
             case .spent:
                 await loop.nextTurn()
                 // The first time there may be something that this call has not looked at.
-                if !isFirst { try afterPark(Self.interruption(deadline) ?? .ready) }
+                if !isFirst { try afterPark(isHandshake, Self.interruption(deadline) ?? .ready) }
             case .notOpen:
                 try await openToReceive(until: deadline)
             }
@@ -65,10 +67,11 @@ extension ConnectionCore {
     }
 
     private func step<Value>(
-        _ isFirst: Bool, _ attempt: (inout State) -> Step<Value>
+        _ isFirst: Bool, _ isHandshake: Bool, _ attempt: (inout State) -> Step<Value>
     ) throws -> Step<Value> {
         if isFirst, Task.isCancelled { throw CancellationError() }
         let (step, wakeups) = state.withLock { state -> (Step<Value>, Wakeups?) in
+            if isHandshake { return (attempt(&state), nil) }
             if isFirst, state.isReceiving { return (.failed(.receiveInProgress), nil) }
             let step = attempt(&state)
             state.isReceiving = !step.isOver
@@ -83,9 +86,9 @@ extension ConnectionCore {
         return step
     }
 
-    private func afterPark(_ wake: Wake) throws {
+    private func afterPark(_ isHandshake: Bool, _ wake: Wake) throws {
         if wake == .ready { return }
-        state.withLock { $0.isReceiving = false }
+        if !isHandshake { state.withLock { $0.isReceiving = false } }
         if wake == .cancelled { throw CancellationError() }
         throw NetworkError.timedOut(.receive, "nothing came in time; receive again")
     }

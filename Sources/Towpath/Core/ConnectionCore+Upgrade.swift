@@ -12,7 +12,7 @@ extension ConnectionCore {
 
     /// Asks the server for a WebSocket, in the phase `upgrading`.
     func upgrade(
-        to options: WebSocket.Options, _ plan: ConnectionPlan, until deadline: UInt64
+        to options: WebSocketOptions, _ plan: ConnectionPlan, until deadline: UInt64
     ) async throws(NetworkError) {
         let offer = Self.offer(options, plan)
         let request: [UInt8]
@@ -41,7 +41,7 @@ extension ConnectionCore {
     }
 
     private static func offer(
-        _ options: WebSocket.Options, _ plan: ConnectionPlan
+        _ options: WebSocketOptions, _ plan: ConnectionPlan
     ) -> WebSocketHandshake.Offer {
         var generator = SystemRandomNumberGenerator()
         let key = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -100,7 +100,7 @@ extension ConnectionCore {
     private func head(until deadline: UInt64) async throws(NetworkError) -> [UInt8] {
         var searched = 0
         do {
-            return try await receive(until: deadline) {
+            return try await receive(until: deadline, isHandshake: true) {
                 take(&$0, until: Self.headEnd, limit: Self.headLimit, searched: &searched)
             }
         } catch {
@@ -131,7 +131,7 @@ extension ConnectionCore {
     /// Answers a client's request; throws if there is to be no WebSocket, which the client was told.
     ///
     /// Nobody else knows of the connection yet.
-    func acceptWebSocket(_ options: WebSocket.Options) async throws(NetworkError) {
+    func acceptWebSocket(_ options: WebSocketOptions) async throws(NetworkError) {
         let deadline = MonotonicClock.deadline(after: options.handshakeTimeout)
         let bytes: [UInt8]
         do throws(NetworkError) { bytes = try await head(until: deadline) } catch {
@@ -172,7 +172,7 @@ extension ConnectionCore {
     }
 
     private func answer(
-        _ request: WebSocketRequest, _ options: WebSocket.Options
+        _ request: WebSocketRequest, _ options: WebSocketOptions
     ) async -> WebSocketResponse {
         guard let acceptor = options.acceptor else { return .accept() }
         return await acceptor(request)

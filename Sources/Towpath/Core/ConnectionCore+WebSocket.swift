@@ -18,10 +18,7 @@ extension ConnectionCore {
         guard let layer = state.webSocket else { return .failed(.noWebSocket) }
         for _ in 0..<TurnBudget.callLimit {
             if layer.isClosing { return .failed(.closed(.receive)) }
-            if let message = layer.messages.popFirst() {
-                layer.unreadByteCount -= message.byteCount
-                return .done(message)
-            }
+            if let message = layer.takeMessage() { return .done(message) }
             if let end = layer.unreadEnd.take() { finish(&state, layer, end) }
             if let end = layer.end { return .failed(end) }
             switch readFrames(&state, layer) {
@@ -64,7 +61,7 @@ extension ConnectionCore {
             case let other: return other.map { _ in }
             }
         }
-        if layer.messages.isEmpty, let end = layer.unreadEnd.take() { finish(&state, layer, end) }
+        if !layer.hasMessage, let end = layer.unreadEnd.take() { finish(&state, layer, end) }
         if layer.hasControl { sendControl(&state, layer) }
         return .done(())
     }
@@ -111,8 +108,7 @@ extension ConnectionCore {
         switch event {
         case .message(let message):
             guard !layer.isClosing else { return }
-            layer.unreadByteCount += message.byteCount
-            layer.messages.append(message)
+            layer.keep(message)
         case .ping(let payload): layer.answer(payload)
         case .pong(let payload): layer.finishPings(payload)
         case .close(let status): layer.unreadEnd = .success(status)
@@ -135,7 +131,7 @@ extension ConnectionCore {
     func pump(_ state: inout State, _ layer: WebSocketLayer) -> Bool {
         for _ in 0..<TurnBudget.callLimit {
             guard state.phase == .ready, !state.isReceiving, state.failure == nil, layer.end == nil,
-                layer.messages.isEmpty || layer.isClosing
+                !layer.hasMessage || layer.isClosing
             else { return false }
             switch readFrames(&state, layer) {
             case .done: if layer.end != nil { return true }

@@ -7,7 +7,7 @@ final class ConnectionPlan: Sendable {
     let parameters: Parameters
     let transport: ProtocolStack.Transport
     let tls: TLS?
-    let webSocket: WebSocket.Options?
+    let webSocket: WebSocketOptions?
 
     init(
         endpoint: Result<Endpoint, NetworkError>, parameters: Parameters,

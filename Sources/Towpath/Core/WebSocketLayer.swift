@@ -8,48 +8,52 @@ final class WebSocketLayer {
         let waiter: Waiter
     }
 
-    let options: WebSocket.Options
+    let options: WebSocketOptions
     let agreement: WebSocketHandshake.Agreement
     /// What a client asked this server for.
     let request: WebSocketRequest?
     private let isClient: Bool
 
-    var session: WebSocketSession
+    // The hot ones of these need no check for exclusivity behind the lock.
+    @exclusivity(unchecked) var session: WebSocketSession
+    /// A message for the one who receives now.
+    @exclusivity(unchecked) private var arrived: WebSocketMessage?
     /// Messages that came together with an earlier one.
-    var messages = Ring<WebSocketMessage>()
-    var unreadByteCount = 0
+    @exclusivity(unchecked) private var messages = Ring<WebSocketMessage>()
+    @exclusivity(unchecked) private var hasQueue = false
+    @exclusivity(unchecked) var unreadByteCount = 0
     /// How it ends behind the unread messages, which can still be answered.
-    var unreadEnd: Result<WebSocketCloseStatus, WebSocketError>?
+    @exclusivity(unchecked) var unreadEnd: Result<WebSocketCloseStatus, WebSocketError>?
     /// The error that ends all receives and sends.
-    var end: NetworkError?
+    @exclusivity(unchecked) var end: NetworkError?
     /// What the peer's Close frame says; 1006 if it left without one.
     var closeStatus: WebSocketCloseStatus?
     /// `close` was called: messages that still come are for nobody.
-    var isClosing = false
+    @exclusivity(unchecked) var isClosing = false
     /// A Close frame was sent, or is among what is to be sent: no other frame follows it.
-    var hasClosed = false
+    @exclusivity(unchecked) var hasClosed = false
 
     // Control frames that wait for the end of the frame that is being sent.
-    private var pongs: [[UInt8]] = []
-    private var pings: [[UInt8]] = []
-    private var close: WebSocketCloseStatus?
+    @exclusivity(unchecked) private var pongs: [[UInt8]] = []
+    @exclusivity(unchecked) private var pings: [[UInt8]] = []
+    @exclusivity(unchecked) private var close: WebSocketCloseStatus?
 
     var pingWaiters: [PingWaiter] = []
     var closeWaiters: [Waiter] = []
     /// Whom to wake once the lock is released.
-    private var wakeups: ConnectionCore.Wakeups?
+    @exclusivity(unchecked) private var wakeups: ConnectionCore.Wakeups?
 
     // Keep-alive.
-    var hasHeard = true
+    @exclusivity(unchecked) var hasHeard = true
     var missedPongCount = 0
     var timer: TimerID?
 
     private var pingNumber: UInt64 = 0
-    private var random: UInt64 = 0
-    private var hasRandom = false
+    @exclusivity(unchecked) private var random: UInt64 = 0
+    @exclusivity(unchecked) private var hasRandom = false
 
     init(
-        _ role: WebSocketSession.Role, _ options: WebSocket.Options,
+        _ role: WebSocketSession.Role, _ options: WebSocketOptions,
         _ agreement: WebSocketHandshake.Agreement, request: WebSocketRequest? = nil
     ) {
         self.options = options
@@ -59,6 +63,39 @@ final class WebSocketLayer {
         session = WebSocketSession(
             role, limits: options.limits, deflate: agreement.deflate,
             compression: options.compression.configuration ?? .init())
+    }
+
+    /// The next message that lies here.
+    func takeMessage() -> WebSocketMessage? {
+        guard arrived != nil || !messages.isEmpty else { return nil }
+        guard let message = arrived.take() ?? messages.popFirst() else { return nil }
+        unreadByteCount -= message.byteCount
+        // An idle connection keeps no queue.
+        if hasQueue, messages.isEmpty {
+            messages = Ring()
+            hasQueue = false
+        }
+        return message
+    }
+
+    /// Keeps a message until somebody takes it.
+    func keep(_ message: WebSocketMessage) {
+        unreadByteCount += message.byteCount
+        if arrived == nil, messages.isEmpty {
+            arrived = message
+        } else {
+            hasQueue = true
+            messages.append(message)
+        }
+    }
+
+    var hasMessage: Bool { arrived != nil || !messages.isEmpty }
+
+    func dropMessages() {
+        arrived = nil
+        messages = Ring()
+        hasQueue = false
+        unreadByteCount = 0
     }
 
     // MARK: Frames to send
@@ -151,7 +188,7 @@ final class WebSocketLayer {
     /// The connection ends: only what is known of it stays.
     func release() {
         finishAll()
-        messages = Ring()
+        dropMessages()
         session = WebSocketSession(isClient ? .client : .server)
     }
 }

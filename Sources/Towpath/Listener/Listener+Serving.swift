@@ -15,13 +15,14 @@ extension Listener {
         }
         if let webSocket, await !upgrade(core, webSocket) { return end(core) }
         let connection = Connection<Top>(core, listener: context)
+        let failure: (any Error)?
         do {
             try await handler(connection)
-            if context.drain.isSignalled { await core.closeWebSocket(.init(.goingAway)) }
-            await connection.close()
+            failure = nil
         } catch {
-            await abort(connection, core, error)
+            failure = error
         }
+        await finish(connection, core, failure)
         end(core)
     }
 
@@ -39,23 +40,44 @@ extension Listener {
         if case .streams(let acceptor) = source { acceptor.descriptorFreed() }
     }
 
+    /// In a task of its own, whose memory goes with it: the handler's task lives as long as the connection.
     @inline(never)
-    private func upgrade(_ core: ConnectionCore, _ options: WebSocket.Options) async -> Bool {
-        do throws(NetworkError) {
-            try await core.acceptWebSocket(options)
-            return true
-        } catch {
-            if !context.hasEnded, !Task.isCancelled {
-                context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
+    private func upgrade(_ core: ConnectionCore, _ options: WebSocketOptions) async -> Bool {
+        let task = Task(executorPreference: core.loop) { () async -> NetworkError? in
+            do throws(NetworkError) {
+                try await core.acceptWebSocket(options)
+                return nil
+            } catch {
+                return error
             }
-            await core.close()
-            return false
         }
+        let error = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        guard let error else { return true }
+        await refuseUpgrade(core, error)
+        return false
     }
 
-    private func abort(
-        _ connection: Connection<Top>, _ core: ConnectionCore, _ error: any Error
+    @inline(never)
+    private func refuseUpgrade(_ core: ConnectionCore, _ error: NetworkError) async {
+        if !context.hasEnded, !Task.isCancelled {
+            context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
+        }
+        await core.close()
+    }
+
+    /// The handler came to its end.
+    @inline(never)
+    private func finish(
+        _ connection: Connection<Top>, _ core: ConnectionCore, _ failure: (any Error)?
     ) async {
+        guard let failure else {
+            if context.drain.isSignalled { await core.closeWebSocket(.init(.goingAway)) }
+            return await core.close()
+        }
         let remote = connection.remoteEndpoint
         // A WebSocket can say that something went wrong.
         if webSocket != nil, !Task.isCancelled {
@@ -64,9 +86,9 @@ extension Listener {
         } else {
             connection.abort()
         }
-        let isOver = context.hasEnded && (error as? NetworkError)?.code == .closed
-        if !isOver, !(error is CancellationError && Task.isCancelled) {
-            context.post(.handlerFailed(error, remoteEndpoint: remote))
+        let isOver = context.hasEnded && (failure as? NetworkError)?.code == .closed
+        if !isOver, !(failure is CancellationError && Task.isCancelled) {
+            context.post(.handlerFailed(failure, remoteEndpoint: remote))
         }
     }
 }

@@ -22,7 +22,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     let source: Source
     let context: ListenerContext
     let security: ListenerSecurity?
-    let webSocket: WebSocket.Options?
+    let webSocket: WebSocketOptions?
     private let file: UnixSocketFile?
 
     /// The address it is bound to; the port is real where 0 was asked for.

@@ -23,13 +23,13 @@ public struct ProtocolStack: Sendable {
     package let transport: Transport
     /// What lies between the transport and the top.
     package let tls: TLS?
-    let webSocket: WebSocket.Options?
+    let webSocket: WebSocketOptions?
 
     package init(transport: Transport, tls: TLS? = nil) {
         self.init(transport: transport, tls: tls, webSocket: nil)
     }
 
-    init(transport: Transport, tls: TLS?, webSocket: WebSocket.Options?) {
+    init(transport: Transport, tls: TLS?, webSocket: WebSocketOptions?) {
         self.transport = transport
         self.tls = tls
         self.webSocket = webSocket

@@ -44,24 +44,7 @@ public struct WebSocket: MessageProtocol {
         }
     }
 
-    typealias Acceptor = @Sendable (WebSocketRequest) async -> WebSocketResponse
-
-    struct Options: Sendable {
-        var path = "/"
-        var host: String?
-        var subprotocols: [String] = []
-        var fields: HTTPFields = []
-        var limits = WebSocketSession.Limits()
-        var compression = Compression.enabled
-        var answersPings = true
-        var keepAliveInterval: Duration?
-        var missedPongLimit = 2
-        var closeTimeout: Duration = .seconds(5)
-        var handshakeTimeout: Duration = .seconds(10)
-        var acceptor: Acceptor?
-    }
-
-    var options = Options()
+    private var options = WebSocketOptions.Values()
     private let below: ProtocolStack
 
     /// WebSocket over TCP with its defaults.
@@ -79,7 +62,8 @@ public struct WebSocket: MessageProtocol {
 
     /// WebSocket and the stream below it.
     public var stack: ProtocolStack {
-        ProtocolStack(transport: below.transport, tls: below.tls, webSocket: options)
+        ProtocolStack(
+            transport: below.transport, tls: below.tls, webSocket: WebSocketOptions(options))
     }
 
     // MARK: The handshake
@@ -147,9 +131,39 @@ public struct WebSocket: MessageProtocol {
     /// How long `close` waits for the peer's Close frame. Default: 5 s.
     public func closeTimeout(_ limit: Duration) -> WebSocket { with { $0.closeTimeout = limit } }
 
-    private func with(_ change: (inout Options) -> Void) -> WebSocket {
+    private func with(_ change: (inout WebSocketOptions.Values) -> Void) -> WebSocket {
         var copy = self
         change(&copy.options)
         return copy
+    }
+}
+
+/// The options of ``WebSocket``, behind a pointer: connections share them, and frames that wait hold no
+/// more.
+@dynamicMemberLookup
+final class WebSocketOptions: Sendable {
+    typealias Acceptor = @Sendable (WebSocketRequest) async -> WebSocketResponse
+
+    struct Values: Sendable {
+        var path = "/"
+        var host: String?
+        var subprotocols: [String] = []
+        var fields: HTTPFields = []
+        var limits = WebSocketSession.Limits()
+        var compression = WebSocket.Compression.enabled
+        var answersPings = true
+        var keepAliveInterval: Duration?
+        var missedPongLimit = 2
+        var closeTimeout: Duration = .seconds(5)
+        var handshakeTimeout: Duration = .seconds(10)
+        var acceptor: Acceptor?
+    }
+
+    private let values: Values
+
+    init(_ values: Values) { self.values = values }
+
+    subscript<Value>(dynamicMember path: any KeyPath<Values, Value> & Sendable) -> Value {
+        values[keyPath: path]
     }
 }

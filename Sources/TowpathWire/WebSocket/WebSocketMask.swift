@@ -7,7 +7,7 @@ package enum WebSocketMask {
         copy(UnsafeRawBufferPointer(bytes), to: bytes, key: key, offset: offset)
     }
 
-    /// Masks or unmasks on the way to a target of the same size. Eight bytes at a time.
+    /// Masks or unmasks on the way to a target of the same size. 32 bytes at a time, then eight.
     package static func copy(
         _ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer, key: UInt32,
         offset: Int = 0
@@ -20,6 +20,12 @@ package enum WebSocketMask {
         let word = (UInt64(turned) << 32 | UInt64(turned)).littleEndian
         let count = min(source.count, target.count)
         var index = 0
+        let block = SIMD4<UInt64>(repeating: word)
+        while index + 32 <= count {
+            let value = from.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self) ^ block
+            to.storeBytes(of: value, toByteOffset: index, as: SIMD4<UInt64>.self)
+            index += 32
+        }
         while index + 8 <= count {
             let value = from.loadUnaligned(fromByteOffset: index, as: UInt64.self) ^ word
             to.storeBytes(of: value, toByteOffset: index, as: UInt64.self)
