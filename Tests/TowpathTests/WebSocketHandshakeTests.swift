@@ -24,8 +24,8 @@ struct WebSocketHandshakeTests {
             let client = server.client("/chat?room=1") {
                 $0.subprotocols("first", "second").field("Origin", "https://a.example")
             }
-            #expect(try await client.receive() == .text("/chat?room=1"))
-            #expect(try await client.receive() == .text("https://a.example"))
+            expectEqual(try await client.receive(), .text("/chat?room=1"))
+            expectEqual(try await client.receive(), .text("https://a.example"))
             #expect(client.subprotocol == "second" && client.request == nil)
             await client.close()
             for (path, status) in [("/", 404), ("/private", 401), ("/moved", 302)] {
@@ -38,7 +38,7 @@ struct WebSocketHandshakeTests {
                 }
                 #expect(fields["location"] == (status == 302 ? "/chat" : nil))
                 #expect((fields["www-authenticate"] != nil) == (status == 401))
-                #expect(try await server.failedHandshake().code == .upgradeRefused)
+                expectEqual(try await server.failedHandshake().code, .upgradeRefused)
             }
         }
     }
@@ -62,7 +62,7 @@ struct WebSocketHandshakeTests {
             for try await chunk in client.chunks { answer += chunk }
             let text = String(decoding: answer, as: UTF8.self)
             #expect(text.hasPrefix("HTTP/1.1 \(status) ") && text.contains("close\r\n"), "\(text)")
-            #expect(try await server.failedHandshake().code == .upgradeRefused)
+            expectEqual(try await server.failedHandshake().code, .upgradeRefused)
         }
     }
 
@@ -90,7 +90,7 @@ struct WebSocketHandshakeTests {
             try await client.start()
             if !request.isEmpty { try await client.send(request.utf8) }
             try await client.finish()
-            #expect(try await server.failedHandshake().code == .endOfStream)
+            expectEqual(try await server.failedHandshake().code, .endOfStream)
             try await Streams.until { server.listener.connectionCount == 0 }
             await client.close()
         }
@@ -115,7 +115,7 @@ struct WebSocketHandshakeTests {
         try await slow.serve {
             let client = slow.plainClient()
             try await client.send("GET / HTTP/1.1\r\n".utf8)
-            #expect(try await slow.failedHandshake().code == .timedOut)
+            expectEqual(try await slow.failedHandshake().code, .timedOut)
             await client.close()
         }
     }
@@ -144,8 +144,8 @@ struct WebSocketHandshakeTests {
             _ = try await connection.receive()
         } while: {
             let client = server.client()
-            #expect(try await client.receive() == .text("hi"))
-            #expect(try await client.receive() == .text("!"))
+            expectEqual(try await client.receive(), .text("hi"))
+            expectEqual(try await client.receive(), .text("!"))
             client.abort()
         }
     }
@@ -159,7 +159,7 @@ struct WebSocketHandshakeTests {
                 Array(HandmadeWebSocket.request.utf8)
                     + HandmadeWebSocket.masked(0x81, [0x68, 0x69]))
             _ = try await client.receive(until: "\r\n\r\n".utf8, limit: 4_096)
-            #expect(try await client.receive(exactly: 4) == [0x81, 2, 0x68, 0x69])
+            expectEqual(try await client.receive(exactly: 4), [0x81, 2, 0x68, 0x69])
             client.abort()
         }
     }
@@ -204,7 +204,7 @@ struct WebSocketHandshakeTests {
         let server = try await WebSocketServer()
         try await server.serve {
             let client = Connection(to: server.listener.localEndpoint) { webSocket }
-            #expect(await Streams.failure { try await client.start() }?.code == .optionFailed)
+            expectEqual(await Streams.failure { try await client.start() }?.code, .optionFailed)
         }
     }
 
@@ -224,7 +224,7 @@ struct WebSocketHandshakeTests {
             #expect(failing.closeStatus?.code == .internalServerError)
             let client = server.client()
             try await client.send(.text("x"))
-            #expect(try await client.receive() == .text("x"))
+            expectEqual(try await client.receive(), .text("x"))
             server.listener.drain(within: .seconds(20))
             for try await _ in client.messages {}
             #expect(client.closeStatus?.code == .goingAway)

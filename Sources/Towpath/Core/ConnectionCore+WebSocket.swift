@@ -89,8 +89,8 @@ extension ConnectionCore {
     ) {
         switch end {
         case .success(let status):
-            // The answer has the same code (RFC 6455 §5.5.1).
-            layer.sendClose(WebSocketCloseStatus(status.code))
+            // The answer is the same (RFC 6455 §5.5.1).
+            layer.sendClose(status)
             layer.closeStatus = status
             noteEnd(layer, .closedByPeer(status))
         case .failure(let error):
