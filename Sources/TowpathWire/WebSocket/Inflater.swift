@@ -43,7 +43,7 @@ package struct Inflater: ~Copyable {
         var taken = 0
         while true {
             // One byte more than the limit shows that there is more.
-            let room = min(max(input.count * 4, 1_024), 65_536, limit - output.count + 1)
+            let room = min(max(input.count * 4, 1_024), min(65_535, limit - output.count) + 1)
             let before = output.count
             let status = step(input, &taken, &output, room)
             let produced = output.count - before
