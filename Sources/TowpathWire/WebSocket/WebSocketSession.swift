@@ -241,8 +241,7 @@ package struct WebSocketSession: ~Copyable {
     private mutating func endMessage() throws(WebSocketError) -> Event {
         if isCompressed {
             let before = message.count
-            // What the sender left out (RFC 7692 §7.2.2).
-            try inflate([0, 0, 0xFF, 0xFF])
+            try inflate(nil)
             try checkText(from: before)
             if peerForgets { inflater = nil }
         }
@@ -259,14 +258,20 @@ package struct WebSocketSession: ~Copyable {
         role == .server ? deflate?.clientForgets ?? true : deflate?.serverForgets ?? true
     }
 
-    private mutating func inflate(_ bytes: [UInt8]) throws(WebSocketError) {
+    /// Inflates bytes of a message, or, without any, its end.
+    private mutating func inflate(_ bytes: [UInt8]?) throws(WebSocketError) {
         var inflater = self.inflater.take()
         do throws(Inflater.Failure) {
             if inflater == nil {
                 let bits = role == .server ? deflate?.clientWindowBits : deflate?.serverWindowBits
                 inflater = try Inflater(windowBits: bits ?? 15)
             }
-            try inflater?.inflate(bytes, into: &message, limit: limits.maximumMessageSize)
+            let limit = limits.maximumMessageSize
+            if let bytes {
+                try inflater?.inflate(bytes, into: &message, limit: limit)
+            } else {
+                try inflater?.endMessage(into: &message, limit: limit)
+            }
         } catch {
             switch error {
             case .malformed:
