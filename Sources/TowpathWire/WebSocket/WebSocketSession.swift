@@ -311,19 +311,19 @@ package struct WebSocketSession: ~Copyable {
         _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool = true,
         compressing: Bool, maskKey: UInt32?, to output: inout [UInt8]
     ) {
-        guard compressing, deflate != nil else {
+        guard compressing, deflate != nil,
+            let compressed = compressed(opcode, payload, isFinal: isFinal)
+        else {
             return Self.append(
                 WebSocketFrameHeader(
                     opcode, isFinal: isFinal, payloadCount: payload.count, maskKey: maskKey),
                 payload, to: &output)
         }
-        var compressed: [UInt8] = []
-        self.compress(payload, into: &compressed)
         compressed.withUnsafeBytes {
             Self.append(
                 WebSocketFrameHeader(
-                    opcode, isFinal: isFinal, isCompressed: true, payloadCount: $0.count,
-                    maskKey: maskKey),
+                    opcode, isFinal: isFinal, isCompressed: opcode != .continuation,
+                    payloadCount: $0.count, maskKey: maskKey),
                 $0, to: &output)
         }
     }
@@ -333,15 +333,22 @@ package struct WebSocketSession: ~Copyable {
         deflate != nil && byteCount >= compression.minimumSize
     }
 
-    private mutating func compress(_ payload: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+    /// Nil if there is no memory for it: the message goes as it is.
+    private mutating func compressed(
+        _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool
+    ) -> [UInt8]? {
         var deflater = self.deflater.take()
-        if deflater == nil {
+        // What began as it is goes on so.
+        if deflater == nil, opcode != .continuation {
             let bits = role == .server ? deflate?.serverWindowBits : deflate?.clientWindowBits
             deflater = try? Deflater(windowBits: bits ?? 15, level: compression.level)
         }
-        deflater?.deflate(payload, into: &output)
+        if deflater == nil { return nil }
+        var output: [UInt8] = []
+        deflater?.deflate(payload, isFinal: isFinal, into: &output)
         let forgets = role == .server ? deflate?.serverForgets : deflate?.clientForgets
-        if forgets != true { self.deflater = deflater }
+        if !isFinal || forgets != true { self.deflater = deflater }
+        return output
     }
 
     /// A control frame with at most 125 bytes.
