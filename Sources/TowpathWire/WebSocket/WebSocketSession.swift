@@ -413,8 +413,11 @@ extension WebSocketCloseStatus {
     /// The payload of a Close frame that says this; of one without a code, none.
     package var payload: [UInt8] {
         guard code.isSendable else { return [] }
-        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)]
-            + Array(reason.utf8.prefix(123))
+        let text = Array(reason.utf8)
+        var count = min(text.count, 123)
+        // Not in the middle of a character.
+        while count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
+        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + text[..<count]
     }
 }
 
