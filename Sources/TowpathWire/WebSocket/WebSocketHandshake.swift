@@ -137,8 +137,7 @@ package enum WebSocketHandshake {
         guard (300...599).contains(status) else {
             throw HTTPError("a refusal has a status from 300 to 599, not \(status)")
         }
-        let isOwn = { (name: String) in ["Upgrade", "Connection"].contains { $0.isSame(as: name) } }
-        try check(fields.filter { !isOwn($0.name) && !$0.name.isSame(as: "Sec-WebSocket-Version") })
+        try check(fields, allowing: ["Upgrade", "Connection", "Sec-WebSocket-Version"])
         var text = "HTTP/1.1 \(status) \(reason(status))\r\n"
         for field in fields where !field.name.isSame(as: "Connection") { text += "\(field)\r\n" }
         let closes = fields.contains { $0.name.isSame(as: "Upgrade") } ? "Upgrade, close" : "close"
@@ -162,14 +161,17 @@ package enum WebSocketHandshake {
         }
     }
 
-    private static func check(_ fields: some Sequence<HTTPField>) throws(HTTPError) {
+    private static func check(
+        _ fields: HTTPFields, allowing allowed: [String] = []
+    ) throws(HTTPError) {
         for field in fields {
             guard field.isValid else {
                 throw HTTPError(
                     "\(field.name.debugDescription) is no field: a name is a token, and a value has"
                         + " no control characters")
             }
-            guard !reserved.contains(where: { $0.isSame(as: field.name) }) else {
+            let isField = { (name: String) in name.isSame(as: field.name) }
+            guard !reserved.contains(where: isField) || allowed.contains(where: isField) else {
                 throw HTTPError("the handshake writes the field \(field.name) itself")
             }
         }
