@@ -142,7 +142,9 @@ package enum WebSocketHandshake {
         for field in fields where !field.name.isSame(as: "Connection") { text += "\(field)\r\n" }
         let closes = fields.contains { $0.name.isSame(as: "Upgrade") } ? "Upgrade, close" : "close"
         text += "Connection: \(closes)\r\nContent-Length: \(body.utf8.count)\r\n"
-        if !body.isEmpty { text += "Content-Type: text/plain; charset=utf-8\r\n" }
+        if !body.isEmpty, fields.values(of: "Content-Type").isEmpty {
+            text += "Content-Type: text/plain; charset=utf-8\r\n"
+        }
         return Array((text + "\r\n" + body).utf8)
     }
 
