@@ -44,6 +44,9 @@ package enum WebSocketHandshake {
                 "the path \(offer.target.debugDescription) must begin with a slash, and be"
                     + " percent-encoded where URLs are")
         }
+        guard offer.host.utf8.allSatisfy({ $0.isFieldCharacter && !$0.isBlank }) else {
+            throw HTTPError("\(offer.host.debugDescription) is no host")
+        }
         guard
             offer.subprotocols.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy(\.isTokenCharacter) })
         else { throw HTTPError("a subprotocol is a token: \(offer.subprotocols)") }
