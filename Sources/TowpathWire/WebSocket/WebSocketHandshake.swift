@@ -83,13 +83,16 @@ package enum WebSocketHandshake {
                 $0.isSame(as: "upgrade")
             })
         else { throw .violation("Connection does not name Upgrade in the answer") }
-        guard fields.values(of: "Sec-WebSocket-Accept") == [accept] else {
+        let accepts = fields.values(of: "Sec-WebSocket-Accept")
+        guard accepts.count == 1, accepts[0].utf8.elementsEqual(accept.utf8) else {
             throw .violation("Sec-WebSocket-Accept is not the one that belongs to the key")
         }
         var agreement = Agreement()
         let subprotocols = fields.values(of: "Sec-WebSocket-Protocol")
         if let chosen = subprotocols.first {
-            guard subprotocols.count == 1, offer.subprotocols.contains(chosen) else {
+            guard subprotocols.count == 1,
+                offer.subprotocols.contains(where: { $0.utf8.elementsEqual(chosen.utf8) })
+            else {
                 throw .violation("the server chose a subprotocol that was not offered")
             }
             agreement.subprotocol = chosen
@@ -114,7 +117,9 @@ package enum WebSocketHandshake {
         of request: WebSocketRequest, accept: String, subprotocol: String?, fields: HTTPFields,
         compression: PermessageDeflate.Configuration?
     ) throws(HTTPError) -> (Agreement, [UInt8]) {
-        if let subprotocol, !request.subprotocols.contains(subprotocol) {
+        if let subprotocol,
+            !request.subprotocols.contains(where: { $0.utf8.elementsEqual(subprotocol.utf8) })
+        {
             throw HTTPError("the subprotocol \(subprotocol.debugDescription) was not offered")
         }
         try check(fields)
