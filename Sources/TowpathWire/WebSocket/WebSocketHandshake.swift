@@ -98,7 +98,7 @@ package enum WebSocketHandshake {
             agreement.subprotocol = chosen
         }
         let values = fields.values(of: "Sec-WebSocket-Extensions")
-        guard let extensions = HTTPParameterized.list(values), extensions.count <= 1 else {
+        guard let extensions = HTTPParameterized.extensions(values), extensions.count <= 1 else {
             throw .violation("Sec-WebSocket-Extensions is malformed, or names several")
         }
         if let answer = extensions.first {
