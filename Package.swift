@@ -63,7 +63,10 @@ let package = Package(
 
 // Only `Tests/check fuzz` can link these: libFuzzer brings their main function.
 if Context.environment["FUZZ"] != nil {
-    package.targets += ["FuzzCertificate", "FuzzEndpoint", "FuzzNetlink", "FuzzTLS"].map { name in
+    package.targets += [
+        "FuzzCertificate", "FuzzEndpoint", "FuzzInflate", "FuzzNetlink", "FuzzTLS", "FuzzWebSocket",
+        "FuzzWebSocketHandshake",
+    ].map { name in
         .executableTarget(
             name: name, dependencies: ["FuzzInvariants"], path: "Tests/Fuzz/\(name)",
             swiftSettings: strict)

@@ -36,6 +36,19 @@ package struct HTTPParameterized: Hashable, Sendable {
         return members.map(\.name)
     }
 
+    /// The extensions of all fields of one name; nil if one is malformed, or has a value in quotes that is no
+    /// token (RFC 6455 §9.1).
+    package static func extensions(_ values: [String]) -> [HTTPParameterized]? {
+        guard let members = list(values) else { return nil }
+        let areTokens = members.allSatisfy { member in
+            member.list.allSatisfy { parameter in
+                parameter.value.map { !$0.isEmpty && $0.utf8.allSatisfy(\.isTokenCharacter) }
+                    ?? true
+            }
+        }
+        return areTokens ? members : nil
+    }
+
     private init(_ name: String) { self.name = name }
 
     private struct Scanner {

@@ -26,8 +26,10 @@ package struct Deflater: ~Copyable {
     }
 
     /// Appends a message as RFC 7692 §7.2.1 has it: an empty block closes it, without its last four
-    /// bytes.
-    package mutating func deflate(_ message: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+    /// bytes. Of a part that others follow these stay: they are the next one's beginning.
+    package mutating func deflate(
+        _ message: UnsafeRawBufferPointer, isFinal: Bool = true, into output: inout [UInt8]
+    ) {
         let before = output.count
         var taken = 0
         repeat {
@@ -51,6 +53,7 @@ package struct Deflater: ~Copyable {
         } while true
         stream.pointee.next_in = nil
         stream.pointee.next_out = nil
+        guard isFinal else { return }
         if output.count - before >= 4, output.suffix(4).elementsEqual([0, 0, 0xFF, 0xFF]) {
             output.removeLast(4)
         }

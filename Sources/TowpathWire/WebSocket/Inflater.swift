@@ -12,6 +12,8 @@ package struct Inflater: ~Copyable {
 
     // zlib keeps a pointer to it.
     private let stream: UnsafeMutablePointer<z_stream>
+    /// Whether what came ends with a whole block, and that with a byte.
+    private var isBetweenBlocks = true
 
     /// - Parameter windowBits: 8 to 15.
     package init(windowBits: Int) throws(Failure) {
@@ -37,16 +39,31 @@ package struct Inflater: ~Copyable {
         }
     }
 
-    private func inflate(
+    /// Ends a message with what its sender left out (RFC 7692 §7.2.2).
+    ///
+    /// Nothing if it is empty, or ends with a whole block by itself: zlib would then stay inside another
+    /// one, and take the next message for the rest of it. A message that ends inside a block is malformed.
+    package mutating func endMessage(into output: inout [UInt8], limit: Int) throws(Failure) {
+        if !isBetweenBlocks { try inflate([0, 0, 0xFF, 0xFF], into: &output, limit: limit) }
+        guard isBetweenBlocks else { throw .malformed }
+    }
+
+    private mutating func inflate(
         _ input: UnsafeRawBufferPointer, into output: inout [UInt8], limit: Int
     ) throws(Failure) {
+        if input.isEmpty { return }
         var taken = 0
         while true {
             // One byte more than the limit shows that there is more.
-            let room = min(max(input.count * 4, 1_024), 65_536, limit - output.count + 1)
-            let before = output.count
+            let room = min(max(input.count * 4, 1_024), min(65_535, limit - output.count) + 1)
+            let before = (input: taken, output: output.count)
             let status = step(input, &taken, &output, room)
-            let produced = output.count - before
+            let produced = output.count - before.output
+            if taken > before.input || produced > 0 {
+                // 128 behind the end of a block; the low bits count those of the last byte that are left.
+                isBetweenBlocks =
+                    status == Z_STREAM_END || stream.pointee.data_type & (128 | 63) == 128
+            }
             if output.count > limit { throw .tooLarge }
             switch status {
             case Z_OK: break
@@ -84,7 +101,10 @@ package struct Inflater: ~Copyable {
     }
 
     /// Forgets what earlier messages contained.
-    package mutating func reset() { inflateReset(stream) }
+    package mutating func reset() {
+        inflateReset(stream)
+        isBetweenBlocks = true
+    }
 }
 
 extension [UInt8] {

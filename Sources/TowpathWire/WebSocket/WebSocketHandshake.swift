@@ -44,6 +44,9 @@ package enum WebSocketHandshake {
                 "the path \(offer.target.debugDescription) must begin with a slash, and be"
                     + " percent-encoded where URLs are")
         }
+        guard offer.host.utf8.allSatisfy({ $0.isFieldCharacter && !$0.isBlank }) else {
+            throw HTTPError("\(offer.host.debugDescription) is no host")
+        }
         guard
             offer.subprotocols.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy(\.isTokenCharacter) })
         else { throw HTTPError("a subprotocol is a token: \(offer.subprotocols)") }
@@ -80,19 +83,22 @@ package enum WebSocketHandshake {
                 $0.isSame(as: "upgrade")
             })
         else { throw .violation("Connection does not name Upgrade in the answer") }
-        guard fields.values(of: "Sec-WebSocket-Accept") == [accept] else {
+        let accepts = fields.values(of: "Sec-WebSocket-Accept")
+        guard accepts.count == 1, accepts[0].utf8.elementsEqual(accept.utf8) else {
             throw .violation("Sec-WebSocket-Accept is not the one that belongs to the key")
         }
         var agreement = Agreement()
         let subprotocols = fields.values(of: "Sec-WebSocket-Protocol")
         if let chosen = subprotocols.first {
-            guard subprotocols.count == 1, offer.subprotocols.contains(chosen) else {
+            guard subprotocols.count == 1,
+                offer.subprotocols.contains(where: { $0.utf8.elementsEqual(chosen.utf8) })
+            else {
                 throw .violation("the server chose a subprotocol that was not offered")
             }
             agreement.subprotocol = chosen
         }
         let values = fields.values(of: "Sec-WebSocket-Extensions")
-        guard let extensions = HTTPParameterized.list(values), extensions.count <= 1 else {
+        guard let extensions = HTTPParameterized.extensions(values), extensions.count <= 1 else {
             throw .violation("Sec-WebSocket-Extensions is malformed, or names several")
         }
         if let answer = extensions.first {
@@ -111,7 +117,9 @@ package enum WebSocketHandshake {
         of request: WebSocketRequest, accept: String, subprotocol: String?, fields: HTTPFields,
         compression: PermessageDeflate.Configuration?
     ) throws(HTTPError) -> (Agreement, [UInt8]) {
-        if let subprotocol, !request.subprotocols.contains(subprotocol) {
+        if let subprotocol,
+            !request.subprotocols.contains(where: { $0.utf8.elementsEqual(subprotocol.utf8) })
+        {
             throw HTTPError("the subprotocol \(subprotocol.debugDescription) was not offered")
         }
         try check(fields)
@@ -137,13 +145,14 @@ package enum WebSocketHandshake {
         guard (300...599).contains(status) else {
             throw HTTPError("a refusal has a status from 300 to 599, not \(status)")
         }
-        let isOwn = { (name: String) in ["Upgrade", "Connection"].contains { $0.isSame(as: name) } }
-        try check(fields.filter { !isOwn($0.name) && !$0.name.isSame(as: "Sec-WebSocket-Version") })
+        try check(fields, allowing: ["Upgrade", "Connection", "Sec-WebSocket-Version"])
         var text = "HTTP/1.1 \(status) \(reason(status))\r\n"
         for field in fields where !field.name.isSame(as: "Connection") { text += "\(field)\r\n" }
         let closes = fields.contains { $0.name.isSame(as: "Upgrade") } ? "Upgrade, close" : "close"
         text += "Connection: \(closes)\r\nContent-Length: \(body.utf8.count)\r\n"
-        if !body.isEmpty { text += "Content-Type: text/plain; charset=utf-8\r\n" }
+        if !body.isEmpty, fields.values(of: "Content-Type").isEmpty {
+            text += "Content-Type: text/plain; charset=utf-8\r\n"
+        }
         return Array((text + "\r\n" + body).utf8)
     }
 
@@ -162,14 +171,17 @@ package enum WebSocketHandshake {
         }
     }
 
-    private static func check(_ fields: some Sequence<HTTPField>) throws(HTTPError) {
+    private static func check(
+        _ fields: HTTPFields, allowing allowed: [String] = []
+    ) throws(HTTPError) {
         for field in fields {
             guard field.isValid else {
                 throw HTTPError(
                     "\(field.name.debugDescription) is no field: a name is a token, and a value has"
                         + " no control characters")
             }
-            guard !reserved.contains(where: { $0.isSame(as: field.name) }) else {
+            let isField = { (name: String) in name.isSame(as: field.name) }
+            guard !reserved.contains(where: isField) || allowed.contains(where: isField) else {
                 throw HTTPError("the handshake writes the field \(field.name) itself")
             }
         }

@@ -104,7 +104,7 @@ extension WebSocketRequest {
             Set(subprotocols).count == subprotocols.count
         else { throw refuse(400, "Sec-WebSocket-Protocol is no list of different tokens") }
         let extensions = head.fields.values(of: "Sec-WebSocket-Extensions")
-        guard let extensions = HTTPParameterized.list(extensions) else {
+        guard let extensions = HTTPParameterized.extensions(extensions) else {
             throw refuse(400, "Sec-WebSocket-Extensions is malformed")
         }
         target = head.target

@@ -241,8 +241,7 @@ package struct WebSocketSession: ~Copyable {
     private mutating func endMessage() throws(WebSocketError) -> Event {
         if isCompressed {
             let before = message.count
-            // What the sender left out (RFC 7692 §7.2.2).
-            try inflate([0, 0, 0xFF, 0xFF])
+            try inflate(nil)
             try checkText(from: before)
             if peerForgets { inflater = nil }
         }
@@ -259,14 +258,20 @@ package struct WebSocketSession: ~Copyable {
         role == .server ? deflate?.clientForgets ?? true : deflate?.serverForgets ?? true
     }
 
-    private mutating func inflate(_ bytes: [UInt8]) throws(WebSocketError) {
+    /// Inflates bytes of a message, or, without any, its end.
+    private mutating func inflate(_ bytes: [UInt8]?) throws(WebSocketError) {
         var inflater = self.inflater.take()
         do throws(Inflater.Failure) {
             if inflater == nil {
                 let bits = role == .server ? deflate?.clientWindowBits : deflate?.serverWindowBits
                 inflater = try Inflater(windowBits: bits ?? 15)
             }
-            try inflater?.inflate(bytes, into: &message, limit: limits.maximumMessageSize)
+            let limit = limits.maximumMessageSize
+            if let bytes {
+                try inflater?.inflate(bytes, into: &message, limit: limit)
+            } else {
+                try inflater?.endMessage(into: &message, limit: limit)
+            }
         } catch {
             switch error {
             case .malformed:
@@ -306,19 +311,19 @@ package struct WebSocketSession: ~Copyable {
         _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool = true,
         compressing: Bool, maskKey: UInt32?, to output: inout [UInt8]
     ) {
-        guard compressing, deflate != nil else {
+        guard compressing, deflate != nil,
+            let compressed = compressed(opcode, payload, isFinal: isFinal)
+        else {
             return Self.append(
                 WebSocketFrameHeader(
                     opcode, isFinal: isFinal, payloadCount: payload.count, maskKey: maskKey),
                 payload, to: &output)
         }
-        var compressed: [UInt8] = []
-        self.compress(payload, into: &compressed)
         compressed.withUnsafeBytes {
             Self.append(
                 WebSocketFrameHeader(
-                    opcode, isFinal: isFinal, isCompressed: true, payloadCount: $0.count,
-                    maskKey: maskKey),
+                    opcode, isFinal: isFinal, isCompressed: opcode != .continuation,
+                    payloadCount: $0.count, maskKey: maskKey),
                 $0, to: &output)
         }
     }
@@ -328,15 +333,22 @@ package struct WebSocketSession: ~Copyable {
         deflate != nil && byteCount >= compression.minimumSize
     }
 
-    private mutating func compress(_ payload: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+    /// Nil if there is no memory for it: the message goes as it is.
+    private mutating func compressed(
+        _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool
+    ) -> [UInt8]? {
         var deflater = self.deflater.take()
-        if deflater == nil {
+        // What began as it is goes on so.
+        if deflater == nil, opcode != .continuation {
             let bits = role == .server ? deflate?.serverWindowBits : deflate?.clientWindowBits
             deflater = try? Deflater(windowBits: bits ?? 15, level: compression.level)
         }
-        deflater?.deflate(payload, into: &output)
+        if deflater == nil { return nil }
+        var output: [UInt8] = []
+        deflater?.deflate(payload, isFinal: isFinal, into: &output)
         let forgets = role == .server ? deflate?.serverForgets : deflate?.clientForgets
-        if forgets != true { self.deflater = deflater }
+        if !isFinal || forgets != true { self.deflater = deflater }
+        return output
     }
 
     /// A control frame with at most 125 bytes.
@@ -401,8 +413,11 @@ extension WebSocketCloseStatus {
     /// The payload of a Close frame that says this; of one without a code, none.
     package var payload: [UInt8] {
         guard code.isSendable else { return [] }
-        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)]
-            + Array(reason.utf8.prefix(123))
+        let text = Array(reason.utf8)
+        var count = min(text.count, 123)
+        // Not in the middle of a character.
+        while count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
+        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + text[..<count]
     }
 }
 

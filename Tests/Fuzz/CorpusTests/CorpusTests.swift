@@ -26,6 +26,23 @@ struct CorpusTests {
         #expect(handshakeFault(in: [UInt8](try Data(contentsOf: file))) == nil)
     }
 
+    @Test("messages of WebSockets keep their invariants", arguments: try corpus("FuzzWebSocket"))
+    func webSocket(file: URL) throws {
+        #expect(webSocketFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
+    @Test(
+        "opening handshakes keep their invariants",
+        arguments: try corpus("FuzzWebSocketHandshake"))
+    func webSocketHandshake(file: URL) throws {
+        #expect(webSocketHandshakeFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
+    @Test("what is inflated keeps its invariants", arguments: try corpus("FuzzInflate"))
+    func inflate(file: URL) throws {
+        #expect(inflateFault(in: [UInt8](try Data(contentsOf: file))) == nil)
+    }
+
     @Test("every fuzz target has a corpus")
     func targets() throws {
         for target in try folder("").filter({ $0.lastPathComponent.hasPrefix("Fuzz") }) {
