@@ -110,3 +110,17 @@ package struct WebSocketFrameHeader: Equatable, Sendable {
         if let maskKey { target.storeBytes(of: maskKey, toByteOffset: offset, as: UInt32.self) }
     }
 }
+
+extension WebSocketFrameHeader {
+    /// Writes head and payload, which is masked if there is a key, to memory that has room for both.
+    package func write(_ payload: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer)
+    {
+        write(to: target)
+        let body = UnsafeMutableRawBufferPointer(rebasing: target[count...])
+        if let maskKey {
+            WebSocketMask.copy(payload, to: body, key: maskKey)
+        } else {
+            body.copyMemory(from: payload)
+        }
+    }
+}

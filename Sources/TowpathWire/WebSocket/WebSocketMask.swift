@@ -41,3 +41,32 @@ package enum WebSocketMask {
         }
     }
 }
+
+extension UnsafeRawBufferPointer {
+    mutating func take(_ count: Int) {
+        self = UnsafeRawBufferPointer(rebasing: self[count...])
+    }
+}
+
+extension [UInt8] {
+    /// Not `init(unsafeUninitializedCapacity:)`, which the compiler leaves unspecialized: 400 instructions.
+    init(
+        unmasking piece: UnsafeRawBufferPointer, _ header: WebSocketFrameHeader, _ offset: Int = 0
+    ) {
+        self.init(piece)
+        guard let key = header.maskKey else { return }
+        withUnsafeMutableBytes { WebSocketMask.apply(key: key, to: $0, offset: offset) }
+    }
+
+    mutating func appendUnmasked(
+        _ piece: UnsafeRawBufferPointer, _ header: WebSocketFrameHeader, _ offset: Int
+    ) {
+        let start = count
+        append(contentsOf: piece)
+        guard let key = header.maskKey else { return }
+        withUnsafeMutableBytes {
+            WebSocketMask.apply(
+                key: key, to: UnsafeMutableRawBufferPointer(rebasing: $0[start...]), offset: offset)
+        }
+    }
+}

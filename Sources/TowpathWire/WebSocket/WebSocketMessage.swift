@@ -52,3 +52,34 @@ package struct WebSocketError: Error, Hashable, Sendable {
         WebSocketError(.protocolError, message)
     }
 }
+
+extension WebSocketCloseStatus {
+    /// Reads a Close frame's payload (RFC 6455 §5.5.1).
+    init(_ payload: [UInt8]) throws(WebSocketError) {
+        guard !payload.isEmpty else {
+            self.init(.noStatusReceived)
+            return
+        }
+        guard payload.count >= 2 else { throw .violation("a Close frame has half a code") }
+        let code = WebSocketCloseCode(rawValue: UInt16(payload[0]) << 8 | UInt16(payload[1]))
+        guard code.isSendable else { throw .violation("a Close frame has the code \(code)") }
+        var validator = UTF8Validator()
+        let isValid = payload.withUnsafeBytes {
+            validator.consume(UnsafeRawBufferPointer(rebasing: $0[2...]))
+        }
+        guard isValid, validator.isComplete else {
+            throw WebSocketError(.invalidFramePayloadData, "a reason is not UTF-8")
+        }
+        self.init(code, String(decoding: payload[2...], as: UTF8.self))
+    }
+
+    /// The payload of a Close frame that says this; of one without a code, none.
+    package var payload: [UInt8] {
+        guard code.isSendable else { return [] }
+        let text = Array(reason.utf8)
+        var count = min(text.count, 123)
+        // Not in the middle of a character.
+        while count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
+        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + text[..<count]
+    }
+}

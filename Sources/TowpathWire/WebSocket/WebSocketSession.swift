@@ -30,10 +30,10 @@ package struct WebSocketSession: ~Copyable {
         var rest: Int { header.payloadCount - offset }
     }
 
-    private let role: Role
-    private let limits: Limits
-    private let deflate: PermessageDeflate?
-    private let compression: PermessageDeflate.Configuration
+    let role: Role
+    let limits: Limits
+    let deflate: PermessageDeflate?
+    let compression: PermessageDeflate.Configuration
 
     // What comes.
     private var isOver = false
@@ -52,7 +52,7 @@ package struct WebSocketSession: ~Copyable {
     private var inflater: Inflater?
 
     // What goes.
-    private var deflater: Deflater?
+    var deflater: Deflater?
 
     package init(
         _ role: Role, limits: Limits = Limits(), deflate: PermessageDeflate? = nil,
@@ -63,11 +63,6 @@ package struct WebSocketSession: ~Copyable {
         self.deflate = deflate
         self.compression = compression
     }
-
-    /// Whether nothing of a message or frame lies here: what is kept of an idle one.
-    package var isBetweenMessages: Bool { opcode == nil && frame == nil && head.isEmpty }
-
-    // MARK: In
 
     /// The next event in the input, of which it takes what it needs; nil once it has taken all.
     package mutating func next(
@@ -300,157 +295,6 @@ package struct WebSocketSession: ~Copyable {
         default:
             isOver = true
             return .close(try WebSocketCloseStatus(payload))
-        }
-    }
-
-    // MARK: Out
-
-    /// Appends a data frame: of a whole message, or of a part of one, whose first frame has the opcode and
-    /// whose others continue it.
-    package mutating func append(
-        _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool = true,
-        compressing: Bool, maskKey: UInt32?, to output: inout [UInt8]
-    ) {
-        guard compressing, deflate != nil,
-            let compressed = compressed(opcode, payload, isFinal: isFinal)
-        else {
-            return Self.append(
-                WebSocketFrameHeader(
-                    opcode, isFinal: isFinal, payloadCount: payload.count, maskKey: maskKey),
-                payload, to: &output)
-        }
-        compressed.withUnsafeBytes {
-            Self.append(
-                WebSocketFrameHeader(
-                    opcode, isFinal: isFinal, isCompressed: opcode != .continuation,
-                    payloadCount: $0.count, maskKey: maskKey),
-                $0, to: &output)
-        }
-    }
-
-    /// Whether a message of this size is to be compressed.
-    package func compresses(_ byteCount: Int) -> Bool {
-        deflate != nil && byteCount >= compression.minimumSize
-    }
-
-    /// Nil if there is no memory for it: the message goes as it is.
-    private mutating func compressed(
-        _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool
-    ) -> [UInt8]? {
-        var deflater = self.deflater.take()
-        // What began as it is goes on so.
-        if deflater == nil, opcode != .continuation {
-            let bits = role == .server ? deflate?.serverWindowBits : deflate?.clientWindowBits
-            deflater = try? Deflater(windowBits: bits ?? 15, level: compression.level)
-        }
-        if deflater == nil { return nil }
-        var output: [UInt8] = []
-        deflater?.deflate(payload, isFinal: isFinal, into: &output)
-        let forgets = role == .server ? deflate?.serverForgets : deflate?.clientForgets
-        if !isFinal || forgets != true { self.deflater = deflater }
-        return output
-    }
-
-    /// A control frame with at most 125 bytes.
-    package static func control(
-        _ opcode: WebSocketOpcode, _ payload: [UInt8], maskKey: UInt32?
-    ) -> [UInt8] {
-        var output: [UInt8] = []
-        payload.prefix(125).withUnsafeBytes {
-            append(
-                WebSocketFrameHeader(opcode, payloadCount: $0.count, maskKey: maskKey), $0,
-                to: &output)
-        }
-        return output
-    }
-
-    private static func append(
-        _ header: WebSocketFrameHeader, _ payload: UnsafeRawBufferPointer, to output: inout [UInt8]
-    ) {
-        let start = output.count
-        output.append(contentsOf: repeatElement(0, count: header.count + payload.count))
-        output.withUnsafeMutableBytes { bytes in
-            let target = UnsafeMutableRawBufferPointer(rebasing: bytes[start...])
-            header.write(payload, to: target)
-        }
-    }
-}
-
-extension WebSocketFrameHeader {
-    /// Writes head and payload, which is masked if there is a key, to memory that has room for both.
-    package func write(_ payload: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer)
-    {
-        write(to: target)
-        let body = UnsafeMutableRawBufferPointer(rebasing: target[count...])
-        if let maskKey {
-            WebSocketMask.copy(payload, to: body, key: maskKey)
-        } else {
-            body.copyMemory(from: payload)
-        }
-    }
-}
-
-extension WebSocketCloseStatus {
-    /// Reads a Close frame's payload (RFC 6455 §5.5.1).
-    init(_ payload: [UInt8]) throws(WebSocketError) {
-        guard !payload.isEmpty else {
-            self.init(.noStatusReceived)
-            return
-        }
-        guard payload.count >= 2 else { throw .violation("a Close frame has half a code") }
-        let code = WebSocketCloseCode(rawValue: UInt16(payload[0]) << 8 | UInt16(payload[1]))
-        guard code.isSendable else { throw .violation("a Close frame has the code \(code)") }
-        var validator = UTF8Validator()
-        let isValid = payload.withUnsafeBytes {
-            validator.consume(UnsafeRawBufferPointer(rebasing: $0[2...]))
-        }
-        guard isValid, validator.isComplete else {
-            throw WebSocketError(.invalidFramePayloadData, "a reason is not UTF-8")
-        }
-        self.init(code, String(decoding: payload[2...], as: UTF8.self))
-    }
-
-    /// The payload of a Close frame that says this; of one without a code, none.
-    package var payload: [UInt8] {
-        guard code.isSendable else { return [] }
-        let text = Array(reason.utf8)
-        var count = min(text.count, 123)
-        // Not in the middle of a character.
-        while count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
-        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + text[..<count]
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    fileprivate mutating func take(_ count: Int) {
-        self = UnsafeRawBufferPointer(rebasing: self[count...])
-    }
-}
-
-extension [UInt8] {
-    fileprivate init(
-        unmasking piece: UnsafeRawBufferPointer, _ header: WebSocketFrameHeader, _ offset: Int = 0
-    ) {
-        guard let key = header.maskKey else {
-            self.init(piece)
-            return
-        }
-        self.init(unsafeUninitializedCapacity: piece.count) { target, count in
-            WebSocketMask.copy(
-                piece, to: UnsafeMutableRawBufferPointer(target), key: key, offset: offset)
-            count = piece.count
-        }
-    }
-
-    fileprivate mutating func appendUnmasked(
-        _ piece: UnsafeRawBufferPointer, _ header: WebSocketFrameHeader, _ offset: Int
-    ) {
-        let start = count
-        append(contentsOf: piece)
-        guard let key = header.maskKey else { return }
-        withUnsafeMutableBytes {
-            WebSocketMask.apply(
-                key: key, to: UnsafeMutableRawBufferPointer(rebasing: $0[start...]), offset: offset)
         }
     }
 }
