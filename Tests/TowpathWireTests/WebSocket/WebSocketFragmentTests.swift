@@ -67,17 +67,6 @@ struct WebSocketFragmentTests {
         #expect(heard(output, by: .server) == Heard(.text("Hello")))
     }
 
-    @Test("it knows when nothing of a message or frame is there")
-    func between() {
-        var session = WebSocketSession(.client)
-        var states = [session.isBetweenMessages]
-        for piece in ["81", "02 68", "69", "01 00", "89 00", "80", "00", "8A 01", "00"] {
-            _ = session.hear(hex(piece))
-            states.append(session.isBetweenMessages)
-        }
-        #expect(states == [true, false, false, true, false, false, false, true, false, true])
-    }
-
     @Test("an input is taken only as far as the event needs, then there is the rest")
     func pulled() throws {
         let bytes = hex("81 01 61 89 00 81 01 62 81")
