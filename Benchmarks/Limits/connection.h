@@ -10,6 +10,7 @@
 
 #include "client.h"
 #include "options.h"
+#include "wsclient.h"
 
 enum phase { SETUP, WARMUP, MEASURE, OVER };
 // Fewer than a listener's backlog.
@@ -18,7 +19,8 @@ enum { PENDING_CONNECTS = 100 };
 struct connection {
     int descriptor; // -1 once closed
     SSL *tls;       // none for a plain one
-    bool established, ready; // ready for bytes: with TLS, after the handshake
+    struct websocket *websocket; // none for a plain one
+    bool established, secured, ready; // ready for bytes: after each handshake
     uint32_t armed;          // the epoll events asked for
     size_t offset;           // into the message being sent
     uint64_t sent, answered; // messages
@@ -92,7 +94,37 @@ static int go_on_with_tls(struct connection *connection) {
     return result < 0 && errno == EAGAIN ? 0 : -1;
 }
 
+// The same for WebSocket.
+static int go_on_with_websocket(struct connection *connection) {
+    struct websocket *websocket = connection->websocket;
+    while (request[websocket->request_sent]) {
+        const char *rest = request + websocket->request_sent;
+        ssize_t count = stream_send(connection->descriptor, connection->tls, rest, strlen(rest));
+        if (count < 0) return errno == EAGAIN ? 0 : -1; // armed for writing since the beginning
+        websocket->request_sent += count;
+    }
+    arm(connection, EPOLLIN);
+    char bytes[sizeof websocket->head];
+    ssize_t count = stream_receive(connection->descriptor, connection->tls, bytes, sizeof bytes);
+    if (count < 0 && errno == EAGAIN) return 0;
+    if (count <= 0) return -1;
+    errno = EPROTO;
+    return receive_response(websocket, bytes, count);
+}
+
+// 1 once every layer stands, 0 while one waits, -1 when it failed.
+static int go_on_with_handshakes(struct connection *connection) {
+    if (use_tls && !connection->secured) {
+        int progress = go_on_with_tls(connection);
+        if (progress <= 0) return progress;
+        connection->secured = true;
+    }
+    return use_websocket ? go_on_with_websocket(connection) : 1;
+}
+
 static void end(struct connection *connection) {
+    if (connection->websocket) end_websocket(connection->websocket);
+    free(connection->websocket);
     if (connection->ready && connection->tls) {
         SSL_shutdown(connection->tls);
         ERR_clear_error();

@@ -8,6 +8,8 @@ enum { EVENTS_PER_WAIT = 512, READS_PER_TURN = 64, SINK_MESSAGES_PER_TURN = 16 }
 static const uint64_t datagram_timeout = 200 * ms;
 
 static unsigned char *message, incoming[256 * 1024];
+static unsigned char *outgoing; // the message as it is sent
+static size_t outgoing_size;
 static uint64_t operations, bytes, lost_datagrams, finished_trips;
 static struct histogram latencies;
 
@@ -29,15 +31,15 @@ static bool send_more(struct connection *connection) {
             if (mode != CONNECT) connection->started = now();
         }
         ssize_t taken = stream_send(
-            connection->descriptor, connection->tls, message + connection->offset,
-            size - connection->offset);
+            connection->descriptor, connection->tls, outgoing + connection->offset,
+            outgoing_size - connection->offset);
         if (taken < 0 && errno != EAGAIN) return false;
         if (taken < 0) {
             arm(connection, EPOLLIN | EPOLLOUT);
             return true;
         }
         connection->offset += taken;
-        if (connection->offset < size) continue;
+        if (connection->offset < outgoing_size) continue;
         connection->offset = 0;
         connection->sent++;
         if (mode == SINK && phase == MEASURE) operations++, bytes += size;
@@ -65,6 +67,14 @@ static void count_answers(struct connection *connection, uint64_t count) {
     if (trips && connection->answered == trips) finished_trips++;
 }
 
+// How many answers came to their end with these bytes, or -1 when they are not what was sent.
+static long answers_in(struct connection *connection, size_t count) {
+    if (use_websocket) return receive_frames(connection->websocket, incoming, count, message);
+    if (verify) check_bytes(connection, count);
+    connection->received += count;
+    return (long)(connection->received / size - connection->answered);
+}
+
 // False when the connection is broken.
 static bool receive_answers(struct connection *connection) {
     for (int i = 0; i < READS_PER_TURN; i++) {
@@ -73,10 +83,10 @@ static bool receive_answers(struct connection *connection) {
         if (count < 0 && errno == EAGAIN) return true;
         if (count == 0) errno = ECONNRESET;
         if (count <= 0) return false;
-        if (verify) check_bytes(connection, count);
         if (phase == MEASURE && mode != SINK) bytes += count;
-        connection->received += count;
-        uint64_t answers = connection->received / size - connection->answered;
+        long answers = answers_in(connection, count);
+        if (answers < 0) errno = EPROTO;
+        if (answers < 0) return false;
         if (answers) {
             count_answers(connection, answers);
             if (mode == IDLE) settled++;
@@ -145,9 +155,11 @@ static void handle(struct connection *connection, uint32_t events) {
         if (!(events & EPOLLOUT)) return;
         connection->established = true;
         if (use_tls && !(connection->tls = tls_client(connection->descriptor))) fail("SSL_new");
+        if (use_websocket && !(connection->websocket = calloc(1, sizeof *connection->websocket)))
+            fail("calloc");
     }
     if (!connection->ready) {
-        int progress = use_tls ? go_on_with_tls(connection) : 1;
+        int progress = go_on_with_handshakes(connection);
         if (progress < 0) give_up(connection, "handshake");
         if (progress <= 0) return;
         connection->ready = true;
