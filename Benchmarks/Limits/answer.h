@@ -40,7 +40,8 @@ struct websocket {
 
 static const char accept_suffix[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-// Answers the request (RFC 6455 §4.2.2) and returns its size; 0 while it is not whole, -1 if it is no such.
+// Answers the request (RFC 6455 §4.2.2) and returns its size; 0 while it is not whole, -1 if it is
+// no such.
 static ssize_t answer_request(const struct bytes *request, struct bytes *answer) {
     const unsigned char *end = memmem(request->data, request->count, "\r\n\r\n", 4);
     if (!end) return 0;

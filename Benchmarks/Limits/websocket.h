@@ -17,7 +17,7 @@ struct frame {
 };
 
 // The size of the header, or 0 while there is not all of it.
-static size_t frame_header(const unsigned char *bytes, size_t count, struct frame *frame) {
+static inline size_t frame_header(const unsigned char *bytes, size_t count, struct frame *frame) {
     if (count < 2) return 0;
     size_t length = bytes[1] & 0x7f, size = 2;
     if (length >= 126) {
@@ -33,7 +33,7 @@ static size_t frame_header(const unsigned char *bytes, size_t count, struct fram
 }
 
 // Writes the header and returns its size.
-static size_t frame_put_header(unsigned char *target, const struct frame *frame) {
+static inline size_t frame_put_header(unsigned char *target, const struct frame *frame) {
     size_t bits = frame->length < 126 ? 0 : frame->length < 65536 ? 16 : 64, size = 2;
     target[0] = frame->first;
     target[1] = (frame->mask ? MASKED : 0)
@@ -45,7 +45,7 @@ static size_t frame_put_header(unsigned char *target, const struct frame *frame)
 }
 
 // Masks or unmasks in place, eight bytes at a time.
-static void frame_mask(unsigned char *bytes, size_t count, const unsigned char mask[4]) {
+static inline void frame_mask(unsigned char *bytes, size_t count, const unsigned char mask[4]) {
     uint32_t half;
     memcpy(&half, mask, sizeof half);
     uint64_t key = (uint64_t)half << 32 | half, word;

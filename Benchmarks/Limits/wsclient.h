@@ -1,4 +1,5 @@
-// The client's side of WebSocket in load.c: what it sends is made once, what comes is read frame by frame.
+// The client's side of WebSocket in load.c: what it sends is made once, what comes is read frame by
+// frame.
 #pragma once
 #define ZLIB_CONST
 #include <zlib.h>
@@ -72,14 +73,16 @@ static int receive_response(struct websocket *websocket, const char *bytes, size
 
 // Whether a part of a message's content is what was sent.
 static bool is_expected(
-    struct websocket *websocket, const unsigned char *bytes, size_t count, const unsigned char *message) {
+    struct websocket *websocket, const unsigned char *bytes, size_t count,
+    const unsigned char *message) {
     size_t offset = websocket->content;
     websocket->content += count;
     return websocket->content <= size && !memcmp(bytes, message + offset, count);
 }
 
 static bool is_expected_inflated(
-    struct websocket *websocket, const unsigned char *bytes, size_t count, const unsigned char *message) {
+    struct websocket *websocket, const unsigned char *bytes, size_t count,
+    const unsigned char *message) {
     if (!websocket->inflater) {
         websocket->inflater = calloc(1, sizeof *websocket->inflater);
         if (!websocket->inflater || inflateInit2(websocket->inflater, -15) != Z_OK) return false;
@@ -99,7 +102,8 @@ static bool is_expected_inflated(
 }
 
 static bool check_content(
-    struct websocket *websocket, const unsigned char *bytes, size_t count, const unsigned char *message) {
+    struct websocket *websocket, const unsigned char *bytes, size_t count,
+    const unsigned char *message) {
     if (!websocket->compressed) return is_expected(websocket, bytes, count, message);
     return is_expected_inflated(websocket, bytes, count, message);
 }
