@@ -30,7 +30,7 @@ let package = Package(
         .executableTarget(name: "echo-listener", dependencies: ["Towpath"], swiftSettings: strict),
         .executableTarget(name: "pathwatch", dependencies: ["Towpath"], swiftSettings: strict),
         .executableTarget(
-            name: "Benchmarks", dependencies: ["Towpath"], path: "Benchmarks",
+            name: "Benchmarks", dependencies: ["Towpath", "TowpathWire"], path: "Benchmarks",
             exclude: ["Limits", "README.md"], swiftSettings: strict),
         .target(
             name: "TestSupport",

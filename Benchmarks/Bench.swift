@@ -4,8 +4,6 @@ import Foundation
 struct Bench {
     let options: Options
     let limits: Limits
-    private let ours: Server.Kind
-    private let limit: Server.Kind
     /// This program or another build of it; nil to compare C with C.
     private let program: String?
     /// Server first, load second; none when there is but one processor, and nothing is pinned.
@@ -14,27 +12,37 @@ struct Bench {
     init(options: Options) throws {
         self.options = options
         limits = try Limits(building: options.buildFolder ?? Limits.defaultFolder)
-        limit = .limit(command: [limits.echo])
         program =
             switch options.server {
             case "limit": nil
             case let path?: path
             case nil: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
             }
-        ours = program.map { .ours(command: [$0]) } ?? limit
         let allowed = try Self.allowedProcessors()
         processors = allowed.count < 2 ? nil : (String(allowed[0]), String(allowed[1]))
         Self.raiseDescriptorLimit()
     }
 
-    /// One of the two servers.
-    enum Side: CaseIterable { case ours, limit }
+    /// Who serves: this library, the limit, or another library to compare with.
+    enum Side: Equatable { case ours, limit, peer(Peer) }
+
+    private func kind(_ side: Side, mode: String) throws -> Server.Kind {
+        switch side {
+        case .ours:
+            if let program { return .ours(command: [program]) }
+            return try kind(.limit, mode: mode)
+        case .limit:
+            return .limit(command: [limits.echo] + (mode.hasPrefix("ws") ? ["--ws"] : []))
+        case .peer(let peer):
+            return .limit(command: try peer.command(mode: mode, in: limits))
+        }
+    }
 
     func server(
         _ side: Side, mode: String, wrapper: [String] = [], environment: [String: String] = [:]
     ) throws -> Server {
         try Server(
-            side == .ours ? ours : limit, mode: mode,
+            kind(side, mode: mode), mode: mode,
             identity: mode.hasPrefix("tls") ? limits.identity : [], on: processors?.server,
             wrapper: wrapper, environment: environment)
     }
@@ -44,8 +52,9 @@ struct Bench {
         _ arguments: [String], on server: Server, transport: String = "tcp"
     ) throws -> [String: Double] {
         let command =
-            [limits.load] + arguments + (server.isSecure ? ["--tls"] : [])
-            + ["--port", try server.port(transport), "--pid", String(server.identifier)]
+            [limits.load] + arguments + server.layers + [
+                "--port", try server.port(transport), "--pid", String(server.identifier),
+            ]
         let line = try ChildProcess.output(of: pinned(command, to: processors?.load))
         var numbers: [String: Double] = [:]
         for field in line.split(whereSeparator: \.isWhitespace) {
@@ -70,6 +79,20 @@ struct Bench {
         }
         try server.stop()
         return result
+    }
+
+    /// Handles bytes over and over where the server would run, and returns the nanoseconds for 10⁹.
+    func handle(_ bytes: String, by side: Side) throws -> Double {
+        var command = [limits.bytes]
+        if side == .ours, let program { command = [program, "bytes"] }
+        command += [bytes, options.quick ? "0.1" : "0.5"]
+        let line = try ChildProcess.output(of: pinned(command, to: processors?.server))
+        guard
+            let value = line.split(whereSeparator: { "=\n".contains($0) }).last.flatMap({
+                Double($0)
+            })
+        else { throw BenchmarkError("\(bytes) has no figure") }
+        return value
     }
 
     /// Starts a reader of announcements in the namespace, or one that lists; a reader is ready then.

@@ -21,7 +21,7 @@ struct Driver {
             return true
         }
         let bench = try Bench(options: options)
-        emit("CPU time of the server per operation (tcp-stream: per GB), then wall time.")
+        emit("CPU time of the server per operation (streams and bytes: per GB), then wall time.")
         emit("Medians of \(options.pairCount) pairs; ratios of adjacent runs.\n")
         emit(Row.header.text)
         var complete = true
@@ -44,7 +44,7 @@ struct Driver {
             Entry(name: memory.name) { [try Idle.row(memory, in: $0)] }
         }
         let most: [(String, Double?)] = [
-            ("receive", 1), ("into", 0), ("tls-receive", nil), ("tls-into", nil),
+            ("receive", 1), ("into", 0), ("tls-receive", nil), ("tls-into", nil), ("ws", nil),
         ]
         for (mode, most) in most {
             entries.append(
@@ -54,11 +54,14 @@ struct Driver {
                 })
         }
         entries.append(Entry(name: Idle.wakeUpsName) { [try Idle.wakeUpsRow(in: $0)] })
+        entries += Bytes.allCases.map { bytes in
+            Entry(name: bytes.name) { try bytes.rows(in: $0) }
+        }
         entries += Paths.all.map { path in
             Entry(name: path.name) { try path.rows(in: $0) }
         }
         guard options.callgrind else { return entries }
-        for mode in ["echo", "into", "hop", "tls"] {
+        for mode in ["echo", "into", "hop", "tls", "ws"] {
             entries.append(
                 Entry(name: Instrument.callgrind.name(mode: mode)) {
                     [try Instrument.callgrind.row(mode: mode, in: $0)]

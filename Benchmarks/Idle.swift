@@ -12,10 +12,12 @@ enum Idle {
             Memory(connections: 1_000, mode: "receive", bar: .value(atMost: 2_200)),
             Memory(connections: 10_000, mode: "receive", bar: .value(atMost: 2_200)),
             Memory(connections: 1_000, mode: "tls-receive", bar: .value(atMost: 17_000)),
+            Memory(connections: 1_000, mode: "ws", bar: .value(atMost: 4_000)),
         ]
 
         var name: String {
-            "idle-memory-" + (mode == "receive" ? "" : "tls-") + String(connections)
+            let layer = mode.split(separator: "-").first.map { "\($0)-" } ?? ""
+            return "idle-memory-" + (mode == "receive" ? "" : layer) + String(connections)
         }
     }
 

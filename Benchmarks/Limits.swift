@@ -6,11 +6,12 @@ struct Limits {
     let echo: String
     let load: String
     let netlink: String
+    let bytes: String
     let mallocCount: String
     /// PEM files of the certificate and its key, for both servers.
     let identity: [String]
 
-    private static let sources = URL(filePath: #filePath).deletingLastPathComponent()
+    static let sources = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "Limits")
 
     static let defaultFolder = sources.deletingLastPathComponent().deletingLastPathComponent()
@@ -22,8 +23,10 @@ struct Limits {
         self.folder = folder
         let tls = ["-lssl", "-lcrypto"]
         echo = try Self.compile("echo.c", to: folder.appending(path: "echo"), libraries: tls)
-        load = try Self.compile("load.c", to: folder.appending(path: "load"), libraries: tls)
+        load = try Self.compile(
+            "load.c", to: folder.appending(path: "load"), libraries: tls + ["-lz"])
         netlink = try Self.compile("netlink.c", to: folder.appending(path: "netlink"))
+        bytes = try Self.compile("bytes.c", to: folder.appending(path: "bytes"))
         mallocCount = try Self.compile(
             "malloccount.c", to: folder.appending(path: "malloccount.so"),
             flags: ["-shared", "-fPIC"])
@@ -42,7 +45,7 @@ struct Limits {
         return files
     }
 
-    private static func compile(
+    static func compile(
         _ source: String, to product: URL, flags: [String] = [], libraries: [String] = []
     ) throws -> String {
         let path = sources.appending(path: source).path

@@ -9,11 +9,14 @@ struct Options {
 
     static let help = """
         usage: Benchmarks [OPTIONS] [NAME...]     runs the works whose names contain a NAME, or all
-               Benchmarks serve MODE              is the server: echo, receive, into, hop or udp
+               Benchmarks serve MODE              is the server: echo, receive, into, hop, udp, ws or
+                                                  ws-deflate
                Benchmarks serve MODE CERTIFICATE KEY
                                                   the same through TLS: tls, tls-receive or tls-into
                Benchmarks watch MODE NAMESPACE COUNT
                                                   is the path monitor: watch, watch-hop, quiet or list
+               Benchmarks bytes mask|utf8-ascii|utf8-mixed SECONDS
+                                                  does so to bytes, over and over
 
           --quick           short runs, the whole in about a minute
           --rounds N        pairs of runs for each ratio (7; quick: 3)

@@ -26,6 +26,12 @@ func serve(mode: String, identity files: [String]) async throws {
                 try await connection.send(datagram.bytes)
             }
         }
+    case "ws":
+        let listener = try await messageListener(compression: .disabled)
+        try await listener.run { connection in try await echoMessages(connection) }
+    case "ws-deflate":
+        let listener = try await messageListener(compression: .enabled)
+        try await listener.run { connection in try await echoMessages(connection) }
     case "tls":
         let listener = try await secureListener(files)
         try await listener.run { connection in try await echoChunks(connection) }
@@ -37,7 +43,7 @@ func serve(mode: String, identity files: [String]) async throws {
         try await listener.run { connection in try await echoIntoBuffer(connection) }
     default:
         throw Options.Usage(
-            message: "serve what? echo, receive, into, hop or udp;"
+            message: "serve what? echo, receive, into, hop, udp, ws or ws-deflate;"
                 + " tls, tls-receive or tls-into with the files of a certificate and its key")
     }
 }
@@ -58,6 +64,20 @@ private func secureListener(_ files: [String]) async throws -> Listener<TLS> {
     }
     emit("tcp \(listener.port) udp 0")
     return listener
+}
+
+private func messageListener(
+    compression: WebSocket.Compression
+) async throws -> Listener<WebSocket> {
+    let listener = try await Listener(on: try Endpoint(parsing: "127.0.0.1:0")) {
+        WebSocket { TCP() }.compression(compression)
+    }
+    emit("tcp \(listener.port) udp 0")
+    return listener
+}
+
+private func echoMessages(_ connection: Connection<WebSocket>) async throws {
+    for try await message in connection.messages { try await connection.send(message) }
 }
 
 private func echoChunks<Top: StreamProtocol>(_ connection: Connection<Top>) async throws {

@@ -16,8 +16,8 @@ struct Server {
         }
     }
 
-    /// It speaks TLS, and so must the load.
-    let isSecure: Bool
+    /// What it speaks on top of TCP, as options of the load.
+    let layers: [String]
     private let process: ChildProcess
     private let ports: [String: String]
 
@@ -26,7 +26,9 @@ struct Server {
         _ kind: Kind, mode: String, identity: [String], on processor: String?,
         wrapper: [String] = [], environment: [String: String] = [:]
     ) throws {
-        isSecure = !identity.isEmpty
+        layers =
+            (identity.isEmpty ? [] : ["--tls"]) + (mode.hasPrefix("ws") ? ["--ws"] : [])
+            + (mode == "ws-deflate" ? ["--deflate"] : [])
         let command = wrapper + kind.command(mode: mode, identity: identity)
         process = try ChildProcess(
             pinned(command, to: processor), environment: environment, silent: !wrapper.isEmpty)

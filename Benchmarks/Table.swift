@@ -3,11 +3,14 @@ import Foundation
 /// The most that is allowed, from the table in the design.
 enum Bar {
     case ratio(atMost: Double)
+    /// For what should be high.
+    case rate(atLeast: Double)
     case value(atMost: Double)
 
     var text: String {
         switch self {
         case .ratio(let limit): "≤ " + decimal(limit, places: 2)
+        case .rate(let limit): "≥ " + decimal(limit, places: 2)
         case .value(let limit): "≤ " + decimal(limit, places: 0)
         }
     }
@@ -17,12 +20,15 @@ enum Bar {
         let (measured, limit) =
             switch self {
             case .ratio(let limit): (ratio ?? .infinity, limit)
+            // What is above the bar is below when both have the other sign.
+            case .rate(let limit): (-(ratio ?? 0), -limit)
             case .value(let limit): (value, limit)
             }
         let shown = (measured * 100).rounded() / 100
         if shown <= limit { return "pass" }
-        guard limit > 0, shown.isFinite else { return "miss" }
-        return "miss +\(Int(((shown / limit - 1) * 100).rounded())) %"
+        guard limit != 0, shown.isFinite else { return "miss" }
+        let percent = Int(((shown / limit - 1) * 100).rounded())
+        return "miss \(percent < 0 ? "−" : "+")\(abs(percent)) %"
     }
 }
 

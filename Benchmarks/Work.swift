@@ -11,6 +11,10 @@ struct Work {
     var bar: Bar?
     /// A second line: the 99.9th percentile of latency against the median.
     var tailBar: Bar?
+    /// A second line: how much is done per second.
+    var rateBar: Bar?
+    /// Whom ours is measured beside.
+    var beside = Bench.Side.limit
 
     static let all: [Work] =
         [
@@ -44,7 +48,7 @@ struct Work {
                 name: "tls-connect-resumed", mode: "tls",
                 load: ["connect", "--conns", "16", "--resume"],
                 bar: .ratio(atMost: 1.05)),
-        ]
+        ] + WebSocketWorks.all
 
     private static func echo(
         size: Int, connections: Int, mode: String = "echo", bar: Bar? = .ratio(atMost: 1.2),
@@ -60,7 +64,11 @@ struct Work {
 
     /// Runs the two in alternation and returns its lines of the table.
     func rows(in bench: Bench) throws -> [Row] {
-        try bench.withServer(.limit, mode: mode) { limit in
+        if let obstacle = obstacle(in: bench) {
+            emit("\(name): left out, \(obstacle)")
+            return []
+        }
+        return try bench.withServer(beside, mode: mode) { limit in
             try bench.withServer(.ours, mode: mode) { ours in
                 var pairs: [(ours: Cost, limit: Cost)] = []
                 for _ in 0..<bench.options.pairCount {
@@ -69,6 +77,12 @@ struct Work {
                 return rows(for: pairs)
             }
         }
+    }
+
+    /// Why there is nobody to be measured beside, or nil.
+    private func obstacle(in bench: Bench) -> String? {
+        guard case .peer(let peer) = beside else { return nil }
+        return bench.options.server == "limit" ? "it is not beside C" : peer.obstacle
     }
 
     /// What one run cost the server, each in nanoseconds per operation or per gigabyte.
@@ -111,6 +125,14 @@ struct Work {
             bar: bar, format: time)
         row.oursWall = Spread(pairs.map(\.ours.wall)).map { time($0.median) } ?? ""
         row.limitWall = Spread(pairs.map(\.limit.wall)).map { time($0.median) } ?? ""
+        if let rateBar {
+            // A gigabyte in so many nanoseconds.
+            let rate = Row.comparing(
+                "  its MB/s", ours: pairs.map { 1e12 / $0.ours.wall },
+                limit: pairs.map { 1e12 / $0.limit.wall }, bar: rateBar
+            ) { decimal($0, places: 0) }
+            return [row, rate]
+        }
         guard let tailBar else { return [row] }
         let tail = Row.comparing(
             "  its p99.9 / p50", ours: pairs.compactMap(\.ours.tail),

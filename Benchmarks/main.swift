@@ -14,6 +14,10 @@ do {
         runAside(on: mode.hasSuffix("-hop") ? nil : try? EventLoops.executor()) {
             try await watch(mode: mode, namespace: namespace, count: count)
         }
+    } else if arguments.first == "bytes", arguments.count == 3,
+        let bytes = Bytes(rawValue: arguments[1]), let seconds = Double(arguments[2])
+    {
+        try bytes.measure(seconds: seconds)
     } else {
         exit(try Driver(options: Options(parsing: arguments)).run() ? 0 : 1)
     }

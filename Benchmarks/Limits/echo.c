@@ -1,9 +1,10 @@
 // The limit: a TCP and UDP echo server on raw epoll, one thread, loopback only.
 //
-//     echo [--tcp PORT] [--udp PORT] [--sink] [--tls CERTIFICATE KEY]
+//     echo [--tcp PORT] [--udp PORT] [--sink] [--ws] [--tls CERTIFICATE KEY]
 //
 // Prints "tcp PORT udp PORT" once both are bound. Port 0, the default, lets the kernel choose.
-// --sink reads TCP without answering; with --tls, what is TCP goes through TLS.
+// --sink reads TCP without answering; --ws speaks WebSocket over it; with --tls, what is TCP goes
+// through TLS.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "tls.h"
 
 // Work per wake-up is bounded, so that one busy descriptor cannot starve the others.
@@ -25,12 +27,13 @@ enum { ACCEPTS_PER_TURN = 64, DATAGRAMS_PER_TURN = 32, READS_PER_TURN = 16, EVEN
 struct connection {
     int descriptor;
     SSL *tls;              // none for a plain one
+    struct websocket websocket;
     unsigned char *unsent; // what the kernel has not taken yet; nothing is read meanwhile
     size_t unsent_offset, unsent_length;
 };
 
 static int epoll;
-static bool sink;
+static bool sink, speaks_websocket;
 static SSL_CTX *secure; // none without --tls
 static unsigned char buffer[64 * 1024];
 
@@ -68,6 +71,7 @@ static void drop(struct connection *connection) {
     SSL_free(connection->tls);
     close(connection->descriptor);
     free(connection->unsent);
+    free(connection->websocket.unread.data);
     free(connection);
 }
 
@@ -136,6 +140,15 @@ static void keep_unsent(struct connection *connection, const unsigned char *byte
     watch(EPOLL_CTL_MOD, connection->descriptor, EPOLLOUT, connection);
 }
 
+// Replaces what came by the answer to it, which lies here until the next one.
+static bool make_answer(struct connection *connection, struct bytes *bytes) {
+    static struct bytes answer;
+    answer.count = 0;
+    if (!answer_websocket(&connection->websocket, bytes->data, bytes->count, &answer)) return false;
+    *bytes = answer;
+    return true;
+}
+
 // Whether the connection lives on. TLS does its handshake within the first reads.
 static bool echo_stream(struct connection *connection) {
     if (connection->unsent && !flush_unsent(connection)) return connection->unsent != NULL;
@@ -144,10 +157,12 @@ static bool echo_stream(struct connection *connection) {
             connection->descriptor, connection->tls, buffer, sizeof buffer);
         if (count <= 0) return count < 0 && errno == EAGAIN;
         if (!sink) {
-            ssize_t sent = send_some(connection, buffer, count);
+            struct bytes answer = {buffer, count, 0};
+            if (speaks_websocket && !make_answer(connection, &answer)) return false;
+            ssize_t sent = send_some(connection, answer.data, answer.count);
             if (sent < 0) return false;
-            if (sent < count) {
-                keep_unsent(connection, buffer + sent, count - sent);
+            if (sent < (ssize_t)answer.count) {
+                keep_unsent(connection, answer.data + sent, answer.count - sent);
                 return true;
             }
         }
@@ -170,6 +185,7 @@ int main(int count, char **arguments) {
     int tcp_port = 0, udp_port = 0;
     for (int i = 1; i < count; i++) {
         if (!strcmp(arguments[i], "--sink")) sink = true;
+        else if (!strcmp(arguments[i], "--ws")) speaks_websocket = true;
         else if (!strcmp(arguments[i], "--tcp") && i + 1 < count) tcp_port = atoi(arguments[++i]);
         else if (!strcmp(arguments[i], "--udp") && i + 1 < count) udp_port = atoi(arguments[++i]);
         else if (!strcmp(arguments[i], "--tls") && i + 2 < count) {
@@ -177,7 +193,7 @@ int main(int count, char **arguments) {
             i += 2;
         } else {
             fprintf(stderr,
-                "usage: echo [--tcp PORT] [--udp PORT] [--sink] [--tls CERTIFICATE KEY]\n");
+                "usage: echo [--tcp PORT] [--udp PORT] [--sink] [--ws] [--tls CERTIFICATE KEY]\n");
             return 2;
         }
     }

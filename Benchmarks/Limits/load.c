@@ -17,6 +17,9 @@
 //     --verify         compare the bytes that come back
 //     --tls            not for udp; nothing is verified
 //     --resume         with --tls: take up the newest session again
+//     --ws             messages of WebSocket, in one frame each; not for sink and udp
+//     --text           with --ws: messages of text
+//     --deflate        with --ws: compressed ones
 //     --spread         connect from many source addresses, so that TIME_WAIT exhausts no ports
 //     --pid PID        the server's process, whose CPU time, memory and wake-ups are reported
 //
@@ -122,6 +125,32 @@ static void report(uint64_t resident_before) {
     printf("load_cpu_pct=%.0f\n", 100 * load_cpu / elapsed);
 }
 
+// Text is something that a program might say, and shrinks as such does.
+static void write_text(unsigned char *target, size_t count) {
+    uint32_t random = 1;
+    for (size_t done = 0; done < count;) {
+        char record[96];
+        random = random * 1664525 + 1013904223;
+        int length = snprintf(record, sizeof record,
+            "{\"id\":%u,\"user\":\"%x\",\"price\":%u.%02u,\"open\":%s},\n", random >> 16, random,
+            random % 997, random % 89, random & 64 ? "true" : "false");
+        if ((size_t)length > count - done) length = (int)(count - done);
+        memcpy(target + done, record, length);
+        done += length;
+    }
+}
+
+static bool prepare_message(void) {
+    message = malloc(size);
+    if (!message) return false;
+    for (size_t i = 0; i < size; i++) message[i] = (unsigned char)(i * 31 + 7);
+    if (use_text || use_deflate) write_text(message, size);
+    outgoing = message;
+    outgoing_size = size;
+    if (use_websocket) outgoing = prepare_websocket(message, &outgoing_size);
+    return outgoing;
+}
+
 int main(int count, char **arguments) {
     parse(count, arguments);
     signal(SIGPIPE, SIG_IGN);
@@ -129,9 +158,7 @@ int main(int count, char **arguments) {
     if (use_tls && !prepare_tls()) fail("SSL_CTX_new");
     epoll = epoll_create1(EPOLL_CLOEXEC);
     connections = calloc(connection_count, sizeof *connections);
-    message = malloc(size);
-    if (epoll < 0 || !connections || !message) fail("load");
-    for (size_t i = 0; i < size; i++) message[i] = (unsigned char)(i * 31 + 7);
+    if (epoll < 0 || !connections || !prepare_message()) fail("load");
     run();
     report(resident_before);
     return errors && !operations ? 1 : 0;

@@ -16,13 +16,13 @@ static enum mode mode = MODES;
 static int connection_count = 1, port, server;
 static size_t size = 64, window = 1 << 20;
 static uint64_t measured_ns = 5000 * ms, warmup_ns = 500 * ms, trips;
-static bool verify, spread, use_tls, resume;
+static bool verify, spread, use_tls, resume, use_websocket, use_text, use_deflate;
 
 static void usage(void) {
     fprintf(stderr,
         "usage: load pingpong|stream|sink|connect|udp|idle --port PORT [--conns N] [--size BYTES]\n"
         "            [--seconds S] [--warmup S] [--trips N] [--window BYTES] [--verify] [--spread]\n"
-        "            [--tls] [--resume] [--pid PID]\n");
+        "            [--tls] [--resume] [--ws] [--text] [--deflate] [--pid PID]\n");
     exit(2);
 }
 
@@ -36,6 +36,9 @@ static void parse(int count, char **arguments) {
         bool *flag = !strcmp(name, "--verify") ? &verify
             : !strcmp(name, "--spread") ? &spread
             : !strcmp(name, "--tls") ? &use_tls
+            : !strcmp(name, "--ws") ? &use_websocket
+            : !strcmp(name, "--text") ? &use_text
+            : !strcmp(name, "--deflate") ? &use_deflate
             : !strcmp(name, "--resume") ? &resume : NULL;
         if (flag) {
             *flag = true;
@@ -56,5 +59,6 @@ static void parse(int count, char **arguments) {
     if (mode == MODES || !port || connection_count < 1 || !size) usage();
     if (trips && mode != PINGPONG) usage();
     if ((use_tls && mode == UDP) || (resume && !use_tls)) usage();
+    if (use_websocket ? mode == UDP || mode == SINK : use_text || use_deflate) usage();
     if (mode == UDP && (size < 4 || size > 65000)) usage(); // a datagram starts with its number
 }

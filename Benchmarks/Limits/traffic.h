@@ -1,132 +1,17 @@
-// The connections of load.c: how they open, send, receive and end.
+// What the connections of load.c send and receive.
 #pragma once
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "client.h"
+#include "connection.h"
 #include "histogram.h"
-#include "options.h"
 
-enum phase { SETUP, WARMUP, MEASURE, OVER };
-// Fewer than a listener's backlog; and each must let the others, and the clock, have their turn.
-enum {
-    PENDING_CONNECTS = 100,
-    EVENTS_PER_WAIT = 512,
-    READS_PER_TURN = 64,
-    SINK_MESSAGES_PER_TURN = 16,
-};
+// Each must let the others, and the clock, have their turn.
+enum { EVENTS_PER_WAIT = 512, READS_PER_TURN = 64, SINK_MESSAGES_PER_TURN = 16 };
 static const uint64_t datagram_timeout = 200 * ms;
 
-struct connection {
-    int descriptor; // -1 once closed
-    SSL *tls;       // none for a plain one
-    bool established, ready; // ready for bytes: with TLS, after the handshake
-    uint32_t armed;          // the epoll events asked for
-    size_t offset;           // into the message being sent
-    uint64_t sent, answered; // messages
-    uint64_t received;       // bytes
-    uint64_t started;        // when the message, or the connect, was begun
-};
-
-static int epoll;
-static enum phase phase = SETUP;
-static struct connection *connections;
 static unsigned char *message, incoming[256 * 1024];
-static int opened, settled, lost_connections;
-static uint64_t operations, bytes, errors, lost_datagrams, finished_trips;
+static unsigned char *outgoing; // the message as it is sent
+static size_t outgoing_size;
+static uint64_t operations, bytes, lost_datagrams, finished_trips;
 static struct histogram latencies;
-
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000 * ms + (uint64_t)time.tv_nsec;
-}
-
-static void arm(struct connection *connection, uint32_t events) {
-    if (connection->armed == events) return;
-    struct epoll_event event = {.events = events, .data.ptr = connection};
-    int operation = connection->armed ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if (epoll_ctl(epoll, operation, connection->descriptor, &event) < 0) fail("epoll_ctl");
-    connection->armed = events;
-}
-
-static void bind_to_spread_source(int descriptor) {
-    static uint32_t next;
-    uint32_t host = next % 200, network = next / 200 % 200;
-    next++;
-    int on = 1;
-    setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    struct sockaddr_in source = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000101u + host + (network << 8))};
-    if (bind(descriptor, (struct sockaddr *)&source, sizeof source) < 0) fail("bind");
-}
-
-static void open_connection(struct connection *connection) {
-    int type = mode == UDP ? SOCK_DGRAM : SOCK_STREAM, on = 1;
-    int descriptor = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (descriptor < 0) fail("socket");
-    *connection = (struct connection){.descriptor = descriptor, .started = now()};
-    if (mode != UDP) setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (spread || mode == CONNECT) bind_to_spread_source(descriptor);
-    struct sockaddr_in address = {
-        .sin_family = AF_INET,
-        .sin_port = htons(port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    int result = connect(descriptor, (struct sockaddr *)&address, sizeof address);
-    if (result < 0 && errno != EINPROGRESS) fail("connect");
-    if (mode == UDP) settled++;
-    arm(connection, mode == UDP ? EPOLLIN : EPOLLIN | EPOLLOUT);
-}
-
-// 1 once TLS stands, 0 while it waits, -1 when it failed.
-static int go_on_with_tls(struct connection *connection) {
-    ssize_t result = tls_result(connection->tls, SSL_do_handshake(connection->tls));
-    if (result > 0) {
-        // A session that the server did not take up.
-        if (phase == MEASURE && resume && !SSL_session_reused(connection->tls)) errors++;
-        return 1;
-    }
-    arm(connection, SSL_want_write(connection->tls) ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    return result < 0 && errno == EAGAIN ? 0 : -1;
-}
-
-static void end(struct connection *connection) {
-    if (connection->ready && connection->tls) {
-        SSL_shutdown(connection->tls);
-        ERR_clear_error();
-    }
-    SSL_free(connection->tls);
-    close(connection->descriptor);
-}
-
-static void close_connection(struct connection *connection) {
-    end(connection);
-    connection->descriptor = -1;
-    lost_connections++;
-}
-
-static void reopen(struct connection *connection) {
-    end(connection);
-    open_connection(connection);
-}
-
-static void give_up(struct connection *connection, const char *why) {
-    if (++errors <= 3) fprintf(stderr, "load: %s: %s\n", why, strerror(errno));
-    if (errors >= 1000) exit(1);
-    if (mode == CONNECT) reopen(connection);
-    else close_connection(connection);
-}
 
 static bool may_begin_message(const struct connection *connection) {
     if (mode == SINK) return true;
@@ -146,15 +31,15 @@ static bool send_more(struct connection *connection) {
             if (mode != CONNECT) connection->started = now();
         }
         ssize_t taken = stream_send(
-            connection->descriptor, connection->tls, message + connection->offset,
-            size - connection->offset);
+            connection->descriptor, connection->tls, outgoing + connection->offset,
+            outgoing_size - connection->offset);
         if (taken < 0 && errno != EAGAIN) return false;
         if (taken < 0) {
             arm(connection, EPOLLIN | EPOLLOUT);
             return true;
         }
         connection->offset += taken;
-        if (connection->offset < size) continue;
+        if (connection->offset < outgoing_size) continue;
         connection->offset = 0;
         connection->sent++;
         if (mode == SINK && phase == MEASURE) operations++, bytes += size;
@@ -182,6 +67,14 @@ static void count_answers(struct connection *connection, uint64_t count) {
     if (trips && connection->answered == trips) finished_trips++;
 }
 
+// How many answers came to their end with these bytes, or -1 when they are not what was sent.
+static long answers_in(struct connection *connection, size_t count) {
+    if (use_websocket) return receive_frames(connection->websocket, incoming, count, message);
+    if (verify) check_bytes(connection, count);
+    connection->received += count;
+    return (long)(connection->received / size - connection->answered);
+}
+
 // False when the connection is broken.
 static bool receive_answers(struct connection *connection) {
     for (int i = 0; i < READS_PER_TURN; i++) {
@@ -190,10 +83,10 @@ static bool receive_answers(struct connection *connection) {
         if (count < 0 && errno == EAGAIN) return true;
         if (count == 0) errno = ECONNRESET;
         if (count <= 0) return false;
-        if (verify) check_bytes(connection, count);
         if (phase == MEASURE && mode != SINK) bytes += count;
-        connection->received += count;
-        uint64_t answers = connection->received / size - connection->answered;
+        long answers = answers_in(connection, count);
+        if (answers < 0) errno = EPROTO;
+        if (answers < 0) return false;
         if (answers) {
             count_answers(connection, answers);
             if (mode == IDLE) settled++;
@@ -262,9 +155,11 @@ static void handle(struct connection *connection, uint32_t events) {
         if (!(events & EPOLLOUT)) return;
         connection->established = true;
         if (use_tls && !(connection->tls = tls_client(connection->descriptor))) fail("SSL_new");
+        if (use_websocket && !(connection->websocket = calloc(1, sizeof *connection->websocket)))
+            fail("calloc");
     }
     if (!connection->ready) {
-        int progress = use_tls ? go_on_with_tls(connection) : 1;
+        int progress = go_on_with_handshakes(connection);
         if (progress < 0) give_up(connection, "handshake");
         if (progress <= 0) return;
         connection->ready = true;
