@@ -32,6 +32,9 @@ let package = Package(
         .executableTarget(
             name: "Benchmarks", dependencies: ["Towpath", "TowpathWire"], path: "Benchmarks",
             exclude: ["Limits", "README.md"], swiftSettings: strict),
+        .executableTarget(
+            name: "AutobahnClient", dependencies: ["Towpath"], path: "Tests/Autobahn/Client",
+            swiftSettings: strict),
         .target(
             name: "TestSupport",
             dependencies: ["TowpathReactor", "TowpathTLS", "CTowpathLinux", "CTowpathOpenSSL"],
