@@ -4,7 +4,8 @@ internal import TowpathWire
 ///
 /// The low three bits of the first byte are the window's, less 8; the others are the limit in steps of 64
 /// bytes. What comes out never exceeds the limit by more than the byte that shows it, and is the same
-/// whether the rest comes whole or byte by byte. Whatever came out is deflated and inflated again to the
+/// whether the rest comes whole or byte by byte; but what points back beyond a window below the largest one may
+/// pass if it comes whole, since zlib sees all that comes out at once. Whatever came out is deflated and inflated again to the
 /// same bytes, also as the second message of a context.
 package func inflateFault(in bytes: [UInt8]) -> String? {
     guard let first = bytes.first else { return nil }
@@ -13,7 +14,10 @@ package func inflateFault(in bytes: [UInt8]) -> String? {
     let input = Array(bytes.dropFirst())
     let whole = inflated([input], windowBits, limit)
     let single = inflated(input.map { [$0] }, windowBits, limit)
-    guard whole.output == single.output, whole.failure == single.failure else {
+    let isBeyondWindow = windowBits < 15 && single.failure == .malformed
+    guard
+        isBeyondWindow || whole.output == single.output && whole.failure == single.failure
+    else {
         return "\(whole) at once, \(single) byte by byte"
     }
     switch whole.failure {

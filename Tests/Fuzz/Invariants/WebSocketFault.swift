@@ -11,7 +11,8 @@ internal import TowpathWire
 ///     bits 4, 5  limits: 0: 64 KiB; 1: 100 bytes; 2: frames of 20 bytes; 3: none
 ///
 /// The events and the code of the error are the same whether the bytes come at once or one by one; only which
-/// of two wrongs of a compressed text is seen first may depend on it. No message exceeds the limit, texts
+/// of two wrongs of a compressed text is seen first may depend on it, and whether it is seen that one points
+/// back beyond a small window. No message exceeds the limit, texts
 /// are UTF-8, what a Close frame says can be sent. What was heard can be sent, and is then heard again.
 package func webSocketFault(in bytes: [UInt8]) -> String? {
     guard let first = bytes.first else { return nil }
@@ -19,8 +20,11 @@ package func webSocketFault(in bytes: [UInt8]) -> String? {
     let input = Array(bytes.dropFirst())
     let whole = setting.hear([input])
     let single = setting.hear(input.map { [$0] })
-    guard whole.events == single.events else { return "\(whole) at once, \(single) one by one" }
-    if whole.code != single.code {
+    let isBeyondWindow = setting.hasSmallWindow && single.code == .invalidFramePayloadData
+    if !isBeyondWindow, whole.events != single.events {
+        return "\(whole) at once, \(single) one by one"
+    }
+    if !isBeyondWindow, whole.code != single.code {
         let both = [whole.code, single.code]
         guard setting.deflate != nil, both.contains(.messageTooBig),
             both.contains(.invalidFramePayloadData)
@@ -41,13 +45,15 @@ private struct Heard {
 private struct Setting {
     let role: WebSocketSession.Role
     let deflate: PermessageDeflate?
+    let hasSmallWindow: Bool
     var limits = WebSocketSession.Limits()
 
     init(_ byte: UInt8) {
         role = byte & 1 == 0 ? .client : .server
         var offer = "permessage-deflate"
         if byte & 4 != 0 { offer += "; client_no_context_takeover; server_no_context_takeover" }
-        if byte & 8 != 0 { offer += "; client_max_window_bits=9; server_max_window_bits=8" }
+        hasSmallWindow = byte & 8 != 0
+        if hasSmallWindow { offer += "; client_max_window_bits=9; server_max_window_bits=8" }
         deflate = byte & 2 == 0 ? nil : agreement(on: offer)
         limits.maximumMessageSize = [65_536, 100, 65_536, .max][Int(byte >> 4 & 3)]
         limits.maximumFrameSize = byte >> 4 & 3 == 2 ? 20 : nil
