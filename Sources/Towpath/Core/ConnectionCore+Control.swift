@@ -20,7 +20,7 @@ extension ConnectionCore {
         let start = MonotonicClock.now
         let wakeups = try state.withLock { state throws(NetworkError) -> Wakeups? in
             let layer = try sendingLayer(&state)
-            layer.pingWaiters.append(.init(payload: layer.sendPing(), waiter: waiter))
+            layer.pingWaiters.append(.init(number: layer.sendPing(), waiter: waiter))
             sendControl(&state, layer)
             _ = pump(&state, layer)
             return layer.takeWakeups()
@@ -83,7 +83,7 @@ extension ConnectionCore {
                 return layer.takeWakeups()
             }
             layer.missedPongCount += 1
-            _ = layer.sendPing()
+            layer.sendPing()
             sendControl(&state, layer)
             return layer.takeWakeups()
         }

@@ -177,7 +177,7 @@ extension ConnectionCore {
         rare.lack = nil
         rare.report = report
         rare.establishing = nil
-        wakeups.waiters = rare.readyWaiters
+        wakeups.waiters += rare.readyWaiters
         rare.readyWaiters = []
         wakeups.broadcast = rare.broadcast
     }

@@ -79,10 +79,15 @@ extension ConnectionCore {
             // What came with the last message of the handshake lies in the engine.
             state.isReadable = true
             state.rare?.broadcast?.post(.ready)
+            // Frames may have come together with the answer.
+            if let layer = state.webSocket {
+                _ = pump(&state, layer)
+                if let new = layer.takeWakeups() { wakeups = new }
+            }
             if let report {
                 endPreparing(&state, report, &wakeups)
             } else if let rare = state.rare {
-                wakeups.waiters = rare.readyWaiters
+                wakeups.waiters += rare.readyWaiters
                 rare.readyWaiters = []
                 wakeups.broadcast = rare.broadcast
             }

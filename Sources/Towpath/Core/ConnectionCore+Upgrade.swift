@@ -167,7 +167,13 @@ extension ConnectionCore {
             }
             let layer = WebSocketLayer(.server, options, agreement, request: request)
             try await send(answer, until: deadline)
-            state.withLock { begin(&$0, layer) }
+            let wakeups = state.withLock { state in
+                begin(&state, layer)
+                // Frames may have come together with the request.
+                _ = pump(&state, layer)
+                return layer.takeWakeups()
+            }
+            if let wakeups { wake(wakeups) }
         }
     }
 

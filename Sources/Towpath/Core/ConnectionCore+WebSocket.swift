@@ -18,7 +18,10 @@ extension ConnectionCore {
         guard let layer = state.webSocket else { return .failed(.noWebSocket) }
         for _ in 0..<TurnBudget.callLimit {
             if layer.isClosing { return .failed(.closed(.receive)) }
-            if let message = layer.takeMessage() { return .done(message) }
+            if let message = layer.takeMessage() {
+                if layer.mayHaveMore, !layer.hasMessage { schedulePump(layer) }
+                return .done(message)
+            }
             if let end = layer.unreadEnd.take() { finish(&state, layer, end) }
             if let end = layer.end { return .failed(end) }
             switch readFrames(&state, layer) {
@@ -52,6 +55,7 @@ extension ConnectionCore {
             case .done(0): leftWithoutClose(layer)
             case .done(let count):
                 layer.hasHeard = true
+                layer.mayHaveMore = count == scratch.count
                 let bytes = UnsafeRawBufferPointer(rebasing: scratch[..<count])
                 let taken = decode(bytes, layer)
                 if taken < count { state.input.append(.init(rebasing: bytes[taken...])) }
@@ -138,12 +142,18 @@ extension ConnectionCore {
             case .failed: return true
             case .blocked: return false
             case .spent, .notOpen:
-                _ = loop.schedule(at: MonotonicClock.now, self, tag: Self.pumpTag)
+                schedulePump(layer)
                 return false
             }
         }
-        _ = loop.schedule(at: MonotonicClock.now, self, tag: Self.pumpTag)
+        schedulePump(layer)
         return false
+    }
+
+    private func schedulePump(_ layer: WebSocketLayer) {
+        guard !layer.willPump else { return }
+        layer.willPump = true
+        _ = loop.schedule(at: MonotonicClock.now, self, tag: Self.pumpTag)
     }
 
     /// The next turn of a pump that had enough for one.
@@ -151,6 +161,7 @@ extension ConnectionCore {
         var writer: UnsafeContinuation<Wake, Never>?
         let wakeups = state.withLock { state -> Wakeups? in
             guard let layer = state.webSocket else { return nil }
+            layer.willPump = false
             if pump(&state, layer) { writer = takeWriter(&state) }
             return layer.takeWakeups()
         }

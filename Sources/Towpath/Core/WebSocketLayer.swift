@@ -4,7 +4,7 @@ internal import TowpathWire
 /// What a connection has for its WebSocket. All of it lies behind the connection's lock.
 final class WebSocketLayer {
     struct PingWaiter {
-        let payload: [UInt8]
+        let number: UInt64
         let waiter: Waiter
     }
 
@@ -42,6 +42,10 @@ final class WebSocketLayer {
     var closeWaiters: [Waiter] = []
     /// Whom to wake once the lock is released.
     @exclusivity(unchecked) private var wakeups: ConnectionCore.Wakeups?
+
+    /// The last read filled its buffer: what is behind it makes no event of its own.
+    @exclusivity(unchecked) var mayHaveMore = false
+    var willPump = false
 
     // Keep-alive.
     @exclusivity(unchecked) var hasHeard = true
@@ -124,12 +128,12 @@ final class WebSocketLayer {
         pongs.append(ping)
     }
 
-    /// The payload of a new ping.
-    func sendPing() -> [UInt8] {
+    /// The number of a new ping, which is its payload.
+    @discardableResult
+    func sendPing() -> UInt64 {
         pingNumber += 1
-        let payload = withUnsafeBytes(of: pingNumber.bigEndian) { [UInt8]($0) }
-        pings.append(payload)
-        return payload
+        pings.append(withUnsafeBytes(of: pingNumber.bigEndian) { [UInt8]($0) })
+        return pingNumber
     }
 
     func sendClose(_ status: WebSocketCloseStatus) {
@@ -171,11 +175,14 @@ final class WebSocketLayer {
 
     func takeWakeups() -> ConnectionCore.Wakeups? { wakeups.take() }
 
-    /// A pong answers its ping and those before it.
+    /// A pong answers its ping and those before it, to which the peer may not have answered.
     func finishPings(_ payload: [UInt8]) {
-        guard let index = pingWaiters.lastIndex(where: { $0.payload == payload }) else { return }
-        wake(pingWaiters[...index].map(\.waiter))
-        pingWaiters.removeFirst(index + 1)
+        guard payload.count == 8 else { return }
+        let number = payload.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard number <= pingNumber else { return }
+        let count = pingWaiters.prefix { $0.number <= number }.count
+        wake(pingWaiters.prefix(count).map(\.waiter))
+        pingWaiters.removeFirst(count)
     }
 
     /// Nobody waits for a peer that has left.
