@@ -180,7 +180,10 @@ class Run:
                 socket.create_connection(ADDRESS, timeout=1).close()
                 return
             except OSError:
-                time.sleep(0.1)
+                try:
+                    autobahn.process.wait(timeout=0.1)
+                except subprocess.TimeoutExpired:
+                    pass
         raise Failure(f"Autobahn's server does not listen; see {autobahn.log}")
 
 

@@ -49,7 +49,7 @@ struct WebSocketClientInteropTests {
         }
         try await WebSocketSamples.echoing(listener) {
             let client = try peer.client(
-                "wss://localhost:\(listener.port)/", "echo", root: "\(files.folder)/root.pem")
+                "wss://localhost:\(listener.port)/", "echo", root: files.path("root.pem"))
             try await expectWhole(client, peer, Compressions(ours: true, theirs: true))
         }
     }

@@ -46,8 +46,10 @@ struct TLSFiles: Sendable {
         try Identity(certificateFile: "\(folder)/\(name).pem", keyFile: "\(folder)/\(name).key")
     }
 
+    func path(_ name: String) -> String { "\(folder)/\(name)" }
+
     func certificates(_ name: String) throws -> [Certificate] {
-        try Certificate.reading(file: "\(folder)/\(name).pem")
+        try Certificate.reading(file: path("\(name).pem"))
     }
 
     /// The pin of a certificate's key, as the command line computes it.
