@@ -15,14 +15,12 @@ extension Listener {
         }
         if let webSocket, await !upgrade(core, webSocket) { return end(core) }
         let connection = Connection<Top>(core, listener: context)
-        let failure: (any Error)?
         do {
             try await handler(connection)
-            failure = nil
+            await close(core)
         } catch {
-            failure = error
+            await fail(connection, core, error)
         }
-        await finish(connection, core, failure)
         end(core)
     }
 
@@ -43,41 +41,37 @@ extension Listener {
     /// In a task of its own, whose memory goes with it: the handler's task lives as long as the connection.
     @inline(never)
     private func upgrade(_ core: ConnectionCore, _ options: WebSocketOptions) async -> Bool {
-        let task = Task(executorPreference: core.loop) { () async -> NetworkError? in
-            do throws(NetworkError) {
-                try await core.acceptWebSocket(options)
-                return nil
-            } catch {
-                return error
-            }
-        }
-        let error = await withTaskCancellationHandler {
+        let task = Task(executorPreference: core.loop) { await accept(core, options) }
+        return await withTaskCancellationHandler {
             await task.value
         } onCancel: {
             task.cancel()
         }
-        guard let error else { return true }
-        await refuseUpgrade(core, error)
-        return false
+    }
+
+    private func accept(_ core: ConnectionCore, _ options: WebSocketOptions) async -> Bool {
+        do throws(NetworkError) {
+            try await core.acceptWebSocket(options)
+            return true
+        } catch {
+            if !context.hasEnded, !Task.isCancelled {
+                context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
+            }
+            await core.close()
+            return false
+        }
     }
 
     @inline(never)
-    private func refuseUpgrade(_ core: ConnectionCore, _ error: NetworkError) async {
-        if !context.hasEnded, !Task.isCancelled {
-            context.post(.handshakeFailed(error, remoteEndpoint: core.remoteEndpoint))
-        }
+    private func close(_ core: ConnectionCore) async {
+        if context.drain.isSignalled { await core.closeWebSocket(.init(.goingAway)) }
         await core.close()
     }
 
-    /// The handler came to its end.
     @inline(never)
-    private func finish(
-        _ connection: Connection<Top>, _ core: ConnectionCore, _ failure: (any Error)?
+    private func fail(
+        _ connection: Connection<Top>, _ core: ConnectionCore, _ error: any Error
     ) async {
-        guard let failure else {
-            if context.drain.isSignalled { await core.closeWebSocket(.init(.goingAway)) }
-            return await core.close()
-        }
         let remote = connection.remoteEndpoint
         // A WebSocket can say that something went wrong.
         if webSocket != nil, !Task.isCancelled {
@@ -86,9 +80,9 @@ extension Listener {
         } else {
             connection.abort()
         }
-        let isOver = context.hasEnded && (failure as? NetworkError)?.code == .closed
-        if !isOver, !(failure is CancellationError && Task.isCancelled) {
-            context.post(.handlerFailed(failure, remoteEndpoint: remote))
+        let isOver = context.hasEnded && (error as? NetworkError)?.code == .closed
+        if !isOver, !(error is CancellationError && Task.isCancelled) {
+            context.post(.handlerFailed(error, remoteEndpoint: remote))
         }
     }
 }

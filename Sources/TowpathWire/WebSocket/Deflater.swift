@@ -34,21 +34,21 @@ package struct Deflater: ~Copyable {
         var taken = 0
         repeat {
             let count = min(message.count - taken, Int(UInt32.max))
-            let room = max(64, count / 2 + 64)
-            let end = output.count
-            output.append(contentsOf: repeatElement(0, count: room))
-            let left = output.withUnsafeMutableBufferPointer { bytes in
+            let room = min(65_536, count / 2 + 64)
+            let left = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room) { target in
                 let start = message.baseAddress.map { $0 + taken }
                 stream.pointee.next_in = UnsafeMutablePointer(
                     mutating: start?.assumingMemoryBound(to: UInt8.self))
                 stream.pointee.avail_in = UInt32(count)
-                stream.pointee.next_out = bytes.baseAddress.map { $0 + end }
+                stream.pointee.next_out = target.baseAddress
                 stream.pointee.avail_out = UInt32(room)
                 _ = CTowpathZlib.deflate(stream, Z_SYNC_FLUSH)
-                return Int(stream.pointee.avail_out)
+                let left = Int(stream.pointee.avail_out)
+                output.append(
+                    contentsOf: UnsafeMutableBufferPointer(rebasing: target[..<(room - left)]))
+                return left
             }
             taken += count - Int(stream.pointee.avail_in)
-            output.removeLast(left)
             if taken == message.count, left > 0 { break }
         } while true
         stream.pointee.next_in = nil

@@ -87,13 +87,15 @@ package struct Inflater: ~Copyable {
         stream.pointee.next_in = UnsafeMutablePointer(
             mutating: start?.assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = UInt32(count)
-        let (status, left) = output.withAppendedRoom(room) { target in
+        let status = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room) { target in
             stream.pointee.next_out = target.baseAddress
             stream.pointee.avail_out = UInt32(room)
             let status = CTowpathZlib.inflate(stream, Z_SYNC_FLUSH)
-            return (status, Int(stream.pointee.avail_out))
+            let left = Int(stream.pointee.avail_out)
+            output.append(
+                contentsOf: UnsafeMutableBufferPointer(rebasing: target[..<(room - left)]))
+            return status
         }
-        output.removeLast(left)
         taken += count - Int(stream.pointee.avail_in)
         stream.pointee.next_in = nil
         stream.pointee.next_out = nil
@@ -104,18 +106,5 @@ package struct Inflater: ~Copyable {
     package mutating func reset() {
         inflateReset(stream)
         isBetweenBlocks = true
-    }
-}
-
-extension [UInt8] {
-    /// Grows by `count` bytes, which `body` may fill.
-    fileprivate mutating func withAppendedRoom<Result>(
-        _ count: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Result
-    ) -> Result {
-        let before = self.count
-        append(contentsOf: repeatElement(0, count: count))
-        return withUnsafeMutableBufferPointer {
-            body(UnsafeMutableBufferPointer(rebasing: $0[before...]))
-        }
     }
 }

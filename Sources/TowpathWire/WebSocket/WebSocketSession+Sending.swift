@@ -62,11 +62,12 @@ extension WebSocketSession {
     private static func append(
         _ header: WebSocketFrameHeader, _ payload: UnsafeRawBufferPointer, to output: inout [UInt8]
     ) {
-        let start = output.count
-        output.append(contentsOf: repeatElement(0, count: header.count + payload.count))
-        output.withUnsafeMutableBytes { bytes in
-            let target = UnsafeMutableRawBufferPointer(rebasing: bytes[start...])
-            header.write(payload, to: target)
+        withUnsafeTemporaryAllocation(
+            byteCount: WebSocketFrameHeader.maximumCount, alignment: 1
+        ) { target in
+            header.write(to: target)
+            output.append(contentsOf: target[..<header.count])
         }
+        output.appendUnmasked(payload, header, 0)
     }
 }
