@@ -41,7 +41,7 @@ extension Listener {
     /// In a task of its own, whose memory goes with it: the handler's task lives as long as the connection.
     @inline(never)
     private func upgrade(_ core: ConnectionCore, _ options: WebSocketOptions) async -> Bool {
-        let task = Task(executorPreference: core.loop) { await accept(core, options) }
+        let task = Task(executorPreference: core.loop) { await self.accept(core, options) }
         return await withTaskCancellationHandler {
             await task.value
         } onCancel: {
