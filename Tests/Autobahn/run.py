@@ -10,6 +10,7 @@ reports: 1 unless every case was run and passed on both sides.
 """
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import queue
@@ -281,6 +282,14 @@ def attempt(run, side):
         run.stop()
 
 
+def play(side, options, cases):
+    if side == "client":
+        return outside(options, cases)
+    run = Run(side, options, cases)
+    attempt(run, run.server)
+    return run
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--wstest", required=True)
@@ -300,26 +309,24 @@ def main():
         return 0
 
     failed = False
-    for side in ("server", "client"):
-        if not getattr(options, side):
-            continue
-        if side == "client" and subprocess.run([*NAMESPACE, "true"], check=False).returncode:
-            print("skipped: Autobahn and our client, which need a network namespace")
-            failed = failed or os.environ.get("CI") == "true"
-            continue
-        print(f"\nAutobahn and our {side}: {getattr(options, side)}", flush=True)
+    sides = [side for side in ("server", "client") if getattr(options, side)]
+    if "client" in sides and subprocess.run([*NAMESPACE, "true"], check=False).returncode:
+        print("skipped: Autobahn and our client, which need a network namespace")
+        failed = os.environ.get("CI") == "true"
+        sides.remove("client")
+    # Both at a time: each side takes one processor.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
         started = time.monotonic()
-        if side == "server":
-            run = Run(side, options, cases)
-            attempt(run, run.server)
-        else:
-            run = outside(options, cases)
-        complaints = judge(run, expected)
-        for complaint in complaints:
-            print(f"FAILED: {complaint}")
-        seconds = time.monotonic() - started
-        print(f"{len(complaints)} failures in {seconds:.0f} s; reports: {run.folder}", flush=True)
-        failed = failed or bool(complaints)
+        runs = {side: pool.submit(play, side, options, cases) for side in sides}
+        for side in sides:
+            run = runs[side].result()
+            print(f"\nAutobahn and our {side}: {getattr(options, side)}", flush=True)
+            complaints = judge(run, expected)
+            for complaint in complaints:
+                print(f"FAILED: {complaint}")
+            seconds = time.monotonic() - started
+            print(f"{len(complaints)} failures in {seconds:.0f} s; reports: {run.folder}", flush=True)
+            failed = failed or bool(complaints)
     return 1 if failed else 0
 
 

@@ -39,7 +39,7 @@ public struct WebSocket: MessageProtocol {
             configuration.keepsContext = keepsContext
             configuration.level = min(max(level, 1), 9)
             configuration.minimumSize = minimumSize
-            configuration.maximumExpansion = maximumExpansion
+            configuration.maximumExpansion = maximumExpansion.map { max(1, $0) }
             return Compression(configuration: configuration)
         }
     }

@@ -82,6 +82,13 @@ extension WebSocketRequest {
         guard head.method == "GET", head.minorVersion == 1 else {
             throw refuse(400, "a WebSocket is asked for with GET and HTTP/1.1")
         }
+        // Its body would be read as frames.
+        guard head.fields.values(of: "Content-Length").allSatisfy({ $0 == "0" }),
+            head.fields.values(of: "Transfer-Encoding").isEmpty
+        else { throw refuse(400, "a request for a WebSocket has no body") }
+        guard let target = Self.originForm(head.target) else {
+            throw refuse(400, "the target is no path")
+        }
         guard
             HTTPFields.members(head.fields.values(of: "Connection")).contains(where: {
                 $0.isSame(as: "upgrade")
@@ -107,11 +114,22 @@ extension WebSocketRequest {
         guard let extensions = HTTPParameterized.extensions(extensions) else {
             throw refuse(400, "Sec-WebSocket-Extensions is malformed")
         }
-        target = head.target
+        self.target = target
         fields = head.fields
         self.subprotocols = subprotocols
         self.key = key
         self.extensions = extensions
+    }
+
+    /// A path with its query, of a target that is one or a whole URL (RFC 9112 §3.2).
+    private static func originForm(_ target: String) -> String? {
+        if target.utf8.first == UInt8(ascii: "/") { return target }
+        for scheme in ["http://", "https://"] {
+            guard String(target.prefix(scheme.count)).isSame(as: scheme) else { continue }
+            let rest = target.dropFirst(scheme.count).drop { $0 != "/" && $0 != "?" }
+            return rest.first == "/" ? String(rest) : "/" + rest
+        }
+        return nil
     }
 
     /// 22 digits of base64, the last one with four bits to spare, and `==`.

@@ -11,9 +11,9 @@ struct TLSEchoListenerTests {
         "a wrong command line ends with status 2 and one clear line",
         arguments: [
             ("--tls", "--tls needs a value"), ("--tls 70000", "port 70000 is out of range"),
-            ("--tls 0", "--tls needs --cert and --key, or --self-signed"),
-            ("--tls 0 --cert a", "--tls needs --cert and --key"),
-            ("--tls 0 --key a", "--tls needs --cert and --key"),
+            ("--tls 0", "--tls and --wss need --cert and --key, or --self-signed"),
+            ("--tls 0 --cert a", "--tls and --wss need --cert and --key"),
+            ("--tls 0 --key a", "--tls and --wss need --cert and --key"),
             ("--tls 0 --self-signed --cert a", "or --self-signed"),
             ("--tls 0 --self-signed --cert a --key b", "or --self-signed"),
             ("--tls 0 --cert", "--cert needs a value"), ("--tls 0 --key", "--key needs a value"),

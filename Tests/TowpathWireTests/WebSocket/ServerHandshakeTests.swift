@@ -97,14 +97,37 @@ struct ServerHandshakeTests {
     }
 
     @Test(
-        "another method and HTTP/1.0 are refused with 400",
-        arguments: ["POST /chat HTTP/1.1", "get /chat HTTP/1.1", "GET /chat HTTP/1.0"])
+        "another method, HTTP/1.0 and what is no path are refused with 400",
+        arguments: [
+            "POST /chat HTTP/1.1", "get /chat HTTP/1.1", "GET /chat HTTP/1.0", "GET * HTTP/1.1",
+            "GET ftp://a/chat HTTP/1.1",
+        ])
     func method(line: String) {
         var lines = Sample.request
         lines[0] = line
         #expect {
             try WebSocketRequest(HTTPRequestHead(parsing: Sample.head(lines)))
         } throws: { ($0 as? WebSocketRefusal)?.status == 400 }
+    }
+
+    @Test(
+        "a whole URL is asked for by its path (RFC 9112 §3.2.2)",
+        arguments: [
+            ("http://a.example/chat?x", "/chat?x"), ("HTTPS://a.example:1/", "/"),
+            ("http://a.example", "/"), ("http://a.example?x=/y", "/?x=/y"),
+        ])
+    func absoluteForm(target: String, path: String) throws {
+        var lines = Sample.request
+        lines[0] = "GET \(target) HTTP/1.1"
+        let request = try WebSocketRequest(HTTPRequestHead(parsing: Sample.head(lines)))
+        #expect(request.target == path)
+    }
+
+    @Test("a request with a body is refused with 400: it would be read as frames")
+    func body() {
+        #expect(status(with: ["Content-Length: 5"]) == 400)
+        #expect(status(with: ["Transfer-Encoding: chunked"]) == 400)
+        #expect(status(with: ["Content-Length: 0"]) == nil)
     }
 
     @Test("no host, and two of them, are refused with 400")
