@@ -168,7 +168,8 @@ struct ListenerTests {
 
     @Test("closed before it runs, it is closed")
     func closedBefore() async throws {
-        let listener = try await Listener(on: .loopback()) { TCP() }
+        // An address where nobody else listens, whoever gets the port next.
+        let listener = try await Listener(on: .loopback(last: 77)) { TCP() }
         listener.close()
         listener.close()
         await #expect(throws: NetworkError(.closed, .listen, "")) { try await listener.run(echo) }

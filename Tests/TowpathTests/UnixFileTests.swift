@@ -49,15 +49,16 @@ struct UnixFileTests {
                 }
             }
             try await withMask(mask) {
-                for _ in 0..<300 {
+                var made = 0
+                while made < 300 || looks.count == 0 {
                     try await Listener(
                         on: .unix(path), parameters: Parameters().unixSocketMode(0o600)
                     ) { TCP() }.close()
+                    made += 1
                 }
             }
             over.add()
             await watcher.end()
-            #expect(looks.count > 0)
             #expect(wider.count == 0)
         }
     }

@@ -202,7 +202,7 @@ struct WebSocketConnectionTests {
             let client = server.client {
                 $0.keepAlive(every: .milliseconds(1), missedPongLimit: 100_000)
             }
-            for _ in 0..<20 { try await client.ping() }
+            for _ in 0..<20 { try await client.ping(timeout: nil) }
             try await client.send(.text("x"))
             expectEqual(try await client.receive(), .text("x"))
             await client.close()

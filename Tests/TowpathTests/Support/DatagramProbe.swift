@@ -105,7 +105,7 @@ func datagramError(
 
 extension Listener where Top == UDP {
     /// A listener on loopback that serves while `body` runs.
-    static func serving<Value>(
+    static func serving<Value: Sendable>(
         on endpoint: Endpoint = .udp4(), parameters: Parameters = Parameters(), _ udp: UDP = UDP(),
         events: Inbox<ListenerEvent>? = nil,
         handler: @escaping @Sendable (Connection<UDP>) async throws -> Void,
@@ -113,15 +113,7 @@ extension Listener where Top == UDP {
     ) async throws -> Value {
         let listener = try await Listener(on: endpoint, parameters: parameters) { udp }
         if let events { listener.onEvent { events.send($0) } }
-        let running = Task { try await listener.run(handler) }
-        let result: Result<Value, any Error>
-        do { result = .success(try await body(listener)) } catch { result = .failure(error) }
-        listener.close()
-        do { try await running.value } catch let error as NetworkError {
-            // Closed before it ran.
-            guard error.code == .closed else { throw error }
-        }
-        return try result.get()
+        return try await TowpathTests.serving(listener, handler) { try await body(listener) }
     }
 }
 

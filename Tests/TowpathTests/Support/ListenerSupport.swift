@@ -27,7 +27,10 @@ func serving<Top: NetworkProtocol, Value: Sendable>(
     let result: Result<Value, any Error>
     do { result = .success(try await body()) } catch { result = .failure(error) }
     listener.close()
-    try await running.end()
+    do { try await running.end() } catch let error as NetworkError {
+        // A short body may have ended before the listener ran.
+        guard error.code == .closed, error.stage == .listen else { throw error }
+    }
     return try result.get()
 }
 
