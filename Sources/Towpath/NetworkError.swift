@@ -72,6 +72,8 @@ public struct NetworkError: Error, Sendable {
         public static let protocolViolation = Code("protocolViolation")
         /// The peer ended the WebSocket: the cause has its code, 1006 if it left without one.
         public static let closedByPeer = Code("closedByPeer")
+        /// A message cannot be made of a value, or no value of a message: see ``Coder``.
+        public static let codingFailed = Code("codingFailed")
         /// A system call failed in a way that no other code names: see the cause.
         public static let systemFailure = Code("systemFailure")
     }

@@ -9,6 +9,7 @@ struct ImportTests {
         "TowpathReactor": ["CTowpathLinux", "Synchronization"],
         "TowpathTLS": ["CTowpathOpenSSL"],
         "Towpath": ["TowpathWire", "TowpathReactor", "TowpathTLS"],
+        "Towpath/Foundation": ["FoundationEssentials"],
         "echo-listener": ["Towpath", "Glibc", "Synchronization"],
         "pathwatch": ["Glibc", "Towpath"],
     ]
@@ -18,8 +19,12 @@ struct ImportTests {
         let files = try texts(below: "Sources", endingIn: ["swift"])
         #expect(!files.isEmpty)
         for file in files {
-            let target = file.path.split(separator: "/")[1]
-            guard let allowed = Self.allowedImports[String(target)] else {
+            let folders = file.path.split(separator: "/").dropFirst().map(String.init)
+            let target = folders[0]
+            guard
+                let allowed = Self.allowedImports[folders.prefix(2).joined(separator: "/")]
+                    ?? Self.allowedImports[target]
+            else {
                 Issue.record("\(file.path): no imports are laid down for \(target)")
                 continue
             }

@@ -11,7 +11,6 @@ extension Connection {
         adopting descriptor: Int32, @ProtocolStackBuilder<Top> _ stack: () -> Top
     ) throws(NetworkError) {
         let stack = stack().stack
-        let transport = stack.transport
         guard stack.tls == nil, stack.webSocket == nil else {
             _ = Descriptor(owning: descriptor)
             throw NetworkError(
@@ -20,10 +19,10 @@ extension Connection {
         }
         do throws(SystemError) {
             let socket = try Descriptor(adopting: descriptor)
-            guard try socket.isType(transport.socketType) else {
+            guard try socket.isType(stack.transport.socketType) else {
                 throw SystemError(SystemError.wrongType, "getsockopt(SO_TYPE)")
             }
-            try self.init(socket, transport)
+            try self.init(socket, stack)
         } catch {
             throw NetworkError(
                 .invalidEndpoint, .setup,
@@ -33,11 +32,11 @@ extension Connection {
     }
 
     convenience init(
-        _ socket: consuming Descriptor, _ transport: ProtocolStack.Transport
+        _ socket: consuming Descriptor, _ stack: ProtocolStack
     ) throws(SystemError) {
         let remote = try socket.remoteAddress()
         let kind: TransportKind =
-            switch (transport, remote.family) {
+            switch (stack.transport, remote.family) {
             case (.udp, _): .datagram
             case (.tcp, .unix): .unix
             case (.tcp, _): .tcp
@@ -45,17 +44,17 @@ extension Connection {
         self.init(
             try ConnectionCore(
                 loop: EventLoopGroup.shared.nearest(), kind: kind, descriptor: socket,
-                remote: remote.compact))
+                remote: remote.compact), framing: stack.makeFraming?())
     }
 
     static func makePair(
-        _ transport: ProtocolStack.Transport
+        _ stack: ProtocolStack
     ) throws(NetworkError) -> (Connection, Connection) {
         do throws(SystemError) {
-            let (left, right) = try Descriptor.pair(transport.socketType)
+            let (left, right) = try Descriptor.pair(stack.transport.socketType)
             let rightSocket = Descriptor(owning: right)
-            let first = try Connection(Descriptor(owning: left), transport)
-            return (first, try Connection(rightSocket, transport))
+            let first = try Connection(Descriptor(owning: left), stack)
+            return (first, try Connection(rightSocket, stack))
         } catch {
             throw NetworkError(error, .setup, "no socket pair")
         }
@@ -66,7 +65,7 @@ extension Connection where Top == TCP {
     /// Two streams joined with each other inside the process (socketpair(2)), for tests and for tasks
     /// that talk in bytes.
     public static func pair() throws(NetworkError) -> (Connection<TCP>, Connection<TCP>) {
-        try makePair(.tcp(TCP()))
+        try makePair(TCP().stack)
     }
 }
 
@@ -74,6 +73,6 @@ extension Connection where Top == UDP {
     /// Two datagram connections joined with each other inside the process (socketpair(2)). Unlike UDP
     /// they lose nothing and keep the order.
     public static func datagramPair() throws(NetworkError) -> (Connection<UDP>, Connection<UDP>) {
-        try makePair(.udp(UDP()))
+        try makePair(UDP().stack)
     }
 }

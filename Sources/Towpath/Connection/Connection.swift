@@ -21,7 +21,9 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     /// The listener that accepted it.
     let listener: ListenerContext?
     /// The plain connection that this one was made of; it would close what they share.
-    private let origin: (any Sendable)?
+    private let origin: (any AnyObject & Sendable)?
+    /// What makes messages of bytes, where that is not a core's work.
+    let framing: (any AnyObject & Sendable)?
 
     /// A connection to an endpoint.
     ///
@@ -55,8 +57,10 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     private init(_ endpoint: Result<Endpoint, NetworkError>, _ parameters: Parameters, _ top: Top) {
         listener = nil
         origin = nil
+        let stack = top.stack
+        framing = stack.makeFraming?()
         let plan = ConnectionPlan(
-            endpoint: endpoint, parameters: parameters, stack: top.stack)
+            endpoint: endpoint, parameters: parameters, stack: stack)
         do throws(SystemError) {
             core = .live(
                 ConnectionCore(
@@ -67,11 +71,13 @@ public final class Connection<Top: NetworkProtocol>: Sendable {
     }
 
     init(
-        _ core: ConnectionCore, listener: ListenerContext? = nil, origin: (any Sendable)? = nil
+        _ core: ConnectionCore, listener: ListenerContext? = nil,
+        origin: (any AnyObject & Sendable)? = nil, framing: (any AnyObject & Sendable)? = nil
     ) {
         self.core = .live(core)
         self.listener = listener
         self.origin = origin
+        self.framing = framing
     }
 
     deinit {

@@ -41,6 +41,13 @@ extension ConnectionCore.State {
     }
 }
 
+extension ConnectionCore {
+    /// Whether it was closed on this side: what was received is for nobody.
+    var isClosed: Bool {
+        state.withLock { ($0.phase == .closing || $0.phase == .closed) && $0.failure == nil }
+    }
+}
+
 extension ConnectionCore.Phase {
     /// Whether somebody reads from the socket: of a handshake, or a user.
     var isReading: Bool { self == .ready || isNegotiating }

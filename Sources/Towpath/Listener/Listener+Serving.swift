@@ -14,7 +14,7 @@ extension Listener {
             }
         }
         if let webSocket, await !upgrade(core, webSocket) { return end(core) }
-        let connection = Connection<Top>(core, listener: context)
+        let connection = Connection<Top>(core, listener: context, framing: makeFraming?())
         do {
             try await handler(connection)
             await close(core)

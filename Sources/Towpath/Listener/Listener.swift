@@ -23,6 +23,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
     let context: ListenerContext
     let security: ListenerSecurity?
     let webSocket: WebSocketOptions?
+    let makeFraming: (@Sendable () -> any AnyObject & Sendable)?
     private let file: UnixSocketFile?
 
     /// The address it is bound to; the port is real where 0 was asked for.
@@ -76,6 +77,7 @@ public final class Listener<Top: NetworkProtocol>: Sendable {
         file = bound.file
         security = try stack.tls.map { tls throws(NetworkError) in try ListenerSecurity(tls) }
         webSocket = stack.webSocket
+        makeFraming = stack.makeFraming
         let setup = bound.setup
         do throws(SystemError) {
             let address = try bound.descriptor.localAddress()

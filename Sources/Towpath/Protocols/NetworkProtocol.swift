@@ -13,6 +13,9 @@ public protocol StreamProtocol: NetworkProtocol {}
 /// A protocol that carries datagrams, each whole or not at all, such as ``UDP``.
 public protocol DatagramProtocol: NetworkProtocol {}
 
+/// A protocol that carries messages, such as ``WebSocket`` or ``TLV``.
+public protocol MessageProtocol: NetworkProtocol {}
+
 /// The protocols of a connection from the transport up, with their options.
 public struct ProtocolStack: Sendable {
     package enum Transport: Sendable {
@@ -24,6 +27,8 @@ public struct ProtocolStack: Sendable {
     /// What lies between the transport and the top.
     package let tls: TLS?
     let webSocket: WebSocketOptions?
+    /// Makes what each connection has for its own framing.
+    var makeFraming: (@Sendable () -> any AnyObject & Sendable)?
 
     package init(transport: Transport, tls: TLS? = nil) {
         self.init(transport: transport, tls: tls, webSocket: nil)

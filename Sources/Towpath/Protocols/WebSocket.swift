@@ -1,8 +1,5 @@
 public import TowpathWire
 
-/// A protocol that carries messages over a stream, such as ``WebSocket``.
-public protocol MessageProtocol: NetworkProtocol {}
-
 /// WebSocket (RFC 6455) with compression of messages (RFC 7692), over ``TCP`` or ``TLS``.
 ///
 ///     Connection(to: "example.com:443") { WebSocket(path: "/chat") { TLS() } }
