@@ -42,12 +42,23 @@ struct ReconnectPolicyTests {
     func stable() {
         var backoff = Backoff(ReconnectPolicy().attemptLimit(4))
         for _ in 0..<2 { _ = backoff.wait(after: Self.refused, random: 0.5) }
-        backoff.stood(for: .milliseconds(4_999))
-        #expect(backoff.failureCount == 2)
-        #expect(backoff.wait(after: Self.refused, random: 0.5) == .seconds(4))
-        backoff.stood(for: .seconds(5))
+        let short = backoff.wait(
+            after: Self.refused, stood: .milliseconds(4_999), random: 0.5)
+        #expect(short == .seconds(4))
+        #expect(backoff.failureCount == 3)
+        let long = backoff.wait(after: Self.refused, stood: .seconds(5), random: 0.5)
+        #expect(long == .seconds(1))
         #expect(backoff.failureCount == 0)
-        #expect(backoff.wait(after: Self.refused, random: 0.5) == .seconds(1))
+        #expect(backoff.wait(after: Self.refused, random: 0.5) == .seconds(2))
+    }
+
+    @Test("a stable connection that is lost is no failed attempt")
+    func stableIsNoFailure() {
+        var backoff = Backoff(ReconnectPolicy().attemptLimit(1))
+        for _ in 0..<3 {
+            #expect(backoff.wait(after: Self.refused, stood: .seconds(5), random: 0.5) != nil)
+        }
+        #expect(backoff.wait(after: Self.refused, stood: .zero, random: 0.5) == nil)
     }
 
     @Test("a server's Retry-After makes a wait longer, up to an hour, and never shorter")

@@ -87,7 +87,7 @@ package struct Backoff: Sendable {
 
     private let policy: ReconnectPolicy
     private var delay: Duration
-    /// Failures since the last success.
+    /// Failures in a row: since the last connection that was stable.
     package private(set) var failureCount = 0
 
     package init(_ policy: ReconnectPolicy) {
@@ -95,18 +95,20 @@ package struct Backoff: Sendable {
         delay = policy.initialDelay
     }
 
-    /// A connection was lost after it stood for a time.
-    package mutating func stood(for duration: Duration) {
-        guard duration >= policy.stableAfter else { return }
-        self = Backoff(policy)
-    }
-
     /// How long to wait after this failure; nil if it was the last that may be, or cannot be mended.
     ///
-    /// - Parameter random: 0 to 1.
-    package mutating func wait(after error: NetworkError, random: Double) -> Duration? {
-        failureCount += 1
-        if let limit = policy.attemptLimit, failureCount >= limit { return nil }
+    /// - Parameters:
+    ///   - stood: How long the connection stood that was lost.
+    ///   - random: 0 to 1.
+    package mutating func wait(
+        after error: NetworkError, stood: Duration? = nil, random: Double
+    ) -> Duration? {
+        if let stood, stood >= policy.stableAfter {
+            self = Backoff(policy)
+        } else {
+            failureCount += 1
+            if let limit = policy.attemptLimit, failureCount >= limit { return nil }
+        }
         guard policy.retries(error) else { return nil }
         let base = min(delay, policy.maximumDelay)
         delay = min(base * policy.factor, policy.maximumDelay)

@@ -43,6 +43,7 @@ extension ReconnectingConnection {
             let connection = makeConnection()
             let monitor = connection.hasPath ? connection.paths : nil
             let error: NetworkError
+            var stood: Duration?
             if let failure = try await open(connection, monitor, attempt: backoff.failureCount + 1) {
                 error = failure
                 if isClosed { return }
@@ -52,9 +53,10 @@ extension ReconnectingConnection {
                 guard case .lost(let reason) = try await serve(connection, body) else { return }
                 error = reason
                 tell(.disconnected(error))
-                backoff.stood(for: .nanoseconds(Int64(clamping: MonotonicClock.now - start)))
+                stood = .nanoseconds(Int64(clamping: MonotonicClock.now - start))
             }
-            guard let delay = backoff.wait(after: error, random: .random(in: 0...1)) else {
+            let random = Double.random(in: 0...1)
+            guard let delay = backoff.wait(after: error, stood: stood, random: random) else {
                 throw error
             }
             tell(.waiting(delay))

@@ -85,7 +85,9 @@ public final class ReconnectingConnection<Top: NetworkProtocol>: Sendable {
         while true {
             let waiter = Waiter()
             let found = try state.withLock { state throws(NetworkError) -> Connection<Top>? in
-                if let current = state.current, current.end == nil { return current }
+                if let current = state.current, !current.state.isFinal, current.end == nil {
+                    return current
+                }
                 if let end = state.end { throw end }
                 state.waiters.append(waiter)
                 return nil
