@@ -44,15 +44,18 @@ struct CoderTests {
 
     @Test("JSON over TCP, each value behind its length")
     func overTCP() async throws {
-        try await Self.serving(Coder(sending: Answer.self, receiving: Question.self, using: .json)) {
+        try await Self.serving(Coder(sending: Answer.self, receiving: Question.self, using: .json))
+        {
             endpoint in
             try await Self.ask(
                 Connection(to: endpoint) {
                     Coder(sending: Question.self, receiving: Answer.self, using: .json)
                 })
             let plain = Connection(to: endpoint) { TCP() }
-            try await plain.send([0, 0, 0, 1, 33, 0, 0, 0, 23] + Array(#"{"text":"a","number":1}"#.utf8))
-            let answer = [0, 0, 0, 16] + Array(#"{"text":"what?"}"#.utf8)
+            try await plain.send(
+                [0, 0, 0, 1, 33, 0, 0, 0, 23] + Array(#"{"text":"a","number":1}"#.utf8))
+            let answer =
+                [0, 0, 0, 16] + Array(#"{"text":"what?"}"#.utf8)
                 + [0, 0, 0, 12] + Array(#"{"text":"A"}"#.utf8)
             expectEqual(try await plain.receive(exactly: answer.count), answer)
             await plain.close()
@@ -78,11 +81,15 @@ struct CoderTests {
 
     @Test("JSON as a WebSocket's text, property lists as its binary messages")
     func overWebSocket() async throws {
-        let server = Coder(sending: Answer.self, receiving: Question.self, using: .json) { WebSocket() }
+        let server = Coder(sending: Answer.self, receiving: Question.self, using: .json) {
+            WebSocket()
+        }
         try await Self.serving(server) { endpoint in
             try await Self.ask(
                 Connection(to: endpoint) {
-                    Coder(sending: Question.self, receiving: Answer.self, using: .json) { WebSocket() }
+                    Coder(sending: Question.self, receiving: Answer.self, using: .json) {
+                        WebSocket()
+                    }
                 })
             let plain = Connection(to: endpoint) { WebSocket() }
             try await plain.send(.text("no JSON"))

@@ -13,7 +13,8 @@ struct ReconnectPolicyTests {
     }
 
     private static func status(_ status: Int, _ fields: HTTPFields = []) -> NetworkError {
-        NetworkError(.upgradeRefused, .upgrade, "", cause: .response(status: status, fields: fields))
+        NetworkError(
+            .upgradeRefused, .upgrade, "", cause: .response(status: status, fields: fields))
     }
 
     @Test("each wait is twice the one before, up to a minute")
@@ -83,10 +84,13 @@ struct ReconnectPolicyTests {
         for status in [408, 425, 429, 500, 503] {
             #expect(ReconnectPolicy.isWorthRetrying(Self.status(status)))
         }
-        for code in [NetworkError.Code.invalidEndpoint, .optionFailed, .notSupported, .codingFailed] {
+        for code in [
+            NetworkError.Code.invalidEndpoint, .optionFailed, .notSupported, .codingFailed,
+        ] {
             #expect(!ReconnectPolicy.isWorthRetrying(NetworkError(code, .setup, "")))
         }
-        for code in [NetworkError.Code.timedOut, .nameNotFound, .closedByPeer, .certificateInvalid] {
+        for code in [NetworkError.Code.timedOut, .nameNotFound, .closedByPeer, .certificateInvalid]
+        {
             #expect(ReconnectPolicy.isWorthRetrying(NetworkError(code, .setup, "")))
         }
         let policy = ReconnectPolicy().retries { $0.code == .optionFailed }

@@ -50,7 +50,9 @@ struct ReconnectingConnectionTests {
         } while: {
             let (client, events) = Self.client(server)
             try await client.run { connection in
-                if count.count < 3 { for try await _ in connection.messages {} } else {
+                if count.count < 3 {
+                    for try await _ in connection.messages {}
+                } else {
                     try await connection.send(.text("here"))
                     expectEqual(try await connection.receive(), .text("here"))
                 }
@@ -99,7 +101,9 @@ struct ReconnectingConnectionTests {
             expectEqual(
                 try await events.next(10).filter { $0.hasPrefix("disconnected") },
                 ["disconnected timedOut", "disconnected closed"])
-            await #expect(throws: NetworkError(.closed, .setup, "")) { try await client.connection() }
+            await #expect(throws: NetworkError(.closed, .setup, "")) {
+                try await client.connection()
+            }
         }
     }
 
@@ -269,7 +273,9 @@ struct ReconnectingConnectionTests {
 
     @Test func insideReconnecting() async throws {
         guard NetworkNamespace.isInside() else { return }
-        let client = ReconnectingConnection(to: .udp("192.0.2.9", 9), policy: Self.patient) { TCP() }
+        let client = ReconnectingConnection(to: .udp("192.0.2.9", 9), policy: Self.patient) {
+            TCP()
+        }
         let events = Self.events(of: client)
         let running = Task { try await client.run { _ in } }
         let address = ["ip", "addr", "add", "192.0.2.9/32", "dev", "lo"]
@@ -278,8 +284,10 @@ struct ReconnectingConnectionTests {
         // Nobody listens, and the next attempt would come in an hour.
         expectEqual(
             try await events.next(3), ["connecting 1", "failed connectionRefused", "waiting"])
-        try await Program.succeed(["ip", "addr", "del", "192.0.2.9/32", "dev", "lo"])
+        // Looks before, so that it sees the loss when the client's does.
         let monitor = PathMonitor(to: .udp("192.0.2.9", 9))
+        try await monitor.waitUntil { $0.status == .satisfied }
+        try await Program.succeed(["ip", "addr", "del", "192.0.2.9/32", "dev", "lo"])
         try await monitor.waitUntil { $0.status == .unsatisfied }
         let listener = try await Listener(on: .port(9)) { TCP() }
         try await serving(listener, echo) {

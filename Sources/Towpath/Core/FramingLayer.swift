@@ -98,7 +98,8 @@ final class FramingLayer<Framing: FramerProtocol>: Sendable {
                 guard state.input.count <= maximumSize else {
                     throw NetworkError(
                         .messageTooLong, .receive,
-                        "\(state.input.count) bytes are no whole message yet; \(maximumSize) may be")
+                        "\(state.input.count) bytes are no whole message yet; \(maximumSize) may be"
+                    )
                 }
                 return .incomplete
             }
@@ -163,7 +164,8 @@ extension ConnectionCore {
 
     /// Bytes of a stream, a message or a datagram; nil at the end, or where the listener drains.
     fileprivate func receivePiece(
-        _ carrier: MessageCarrier, _ timeout: Duration?, until deadline: UInt64, _ drain: DrainSignal?
+        _ carrier: MessageCarrier, _ timeout: Duration?, until deadline: UInt64,
+        _ drain: DrainSignal?
     ) async throws -> [UInt8]? {
         // As in `receive(_:_:)`.
         if let timeout, timeout <= .zero { state.withLock { $0.isReadable = true } }

@@ -94,7 +94,8 @@ public struct Coder<
     public var stack: ProtocolStack {
         let carrier = below.carrier
         return below.framed(
-            by: framer, carrier == .messages(.binary) && framer.codec.isText ? .messages(.text) : carrier,
+            by: framer,
+            carrier == .messages(.binary) && framer.codec.isText ? .messages(.text) : carrier,
             maximumSize: framer.maximumSize + Framing.headerSize)
     }
 }

@@ -87,6 +87,8 @@ extension UInt32 {
     }
 
     func appendBigEndian(to bytes: inout [UInt8]) {
-        for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: self >> shift)) }
+        for shift in [24, 16, 8, 0] as [UInt32] {
+            bytes.append(UInt8(truncatingIfNeeded: self >> shift))
+        }
     }
 }

@@ -12,7 +12,8 @@ public struct ReconnectPolicy: Sendable {
     package private(set) var jitter = 0.25
     package private(set) var attemptLimit: Int?
     package private(set) var stableAfter: Duration = .seconds(5)
-    package private(set) var retries: @Sendable (NetworkError) -> Bool = ReconnectPolicy.isWorthRetrying
+    package private(set) var retries: @Sendable (NetworkError) -> Bool = ReconnectPolicy
+        .isWorthRetrying
 
     private static var day: Duration { .seconds(86_400) }
 
@@ -55,7 +56,9 @@ public struct ReconnectPolicy: Sendable {
 
     /// Which errors another attempt may mend; any other is thrown at once. Default:
     /// ``isWorthRetrying(_:)``.
-    public func retries(where condition: @escaping @Sendable (NetworkError) -> Bool) -> ReconnectPolicy {
+    public func retries(where condition: @escaping @Sendable (NetworkError) -> Bool)
+        -> ReconnectPolicy
+    {
         with { $0.retries = condition }
     }
 

@@ -10,11 +10,11 @@ extension ReconnectingConnection {
 
     /// Connects, and calls `body` with each connection that stands, on its event loop.
     ///
-    /// - A body that returns while its connection stands has done its work: the connection is closed, and
-    ///   this returns.
-    /// - One that returns or throws a ``NetworkError`` because the peer ended, or the connection broke, is
-    ///   called again with the next connection. To have another one, throw, or ``Connection/abort()`` the
-    ///   present.
+    /// - A body that returns while its connection stands, or once it has closed it, has done its work: the
+    ///   connection is closed, and this returns.
+    /// - One that returns because the peer ended or the connection broke, or throws a ``NetworkError``, is
+    ///   called again with the next connection. To have another one, throw one, or ``Connection/abort()``
+    ///   the present while the body waits for something of it.
     /// - Any other error it throws ends the connection and is thrown.
     ///
     /// Throws the last ``NetworkError`` once the policy gives up, and `CancellationError` if the task is
@@ -44,7 +44,8 @@ extension ReconnectingConnection {
             let monitor = connection.hasPath ? connection.paths : nil
             let error: NetworkError
             var stood: Duration?
-            if let failure = try await open(connection, monitor, attempt: backoff.failureCount + 1) {
+            if let failure = try await open(connection, monitor, attempt: backoff.failureCount + 1)
+            {
                 error = failure
                 if isClosed { return }
                 tell(.attemptFailed(error))
@@ -93,7 +94,9 @@ extension ReconnectingConnection {
         do {
             // Closed before it was published.
             if !isClosed {
-                try await withTaskExecutorPreference(connection.executor) { try await body(connection) }
+                try await withTaskExecutorPreference(connection.executor) {
+                    try await body(connection)
+                }
             }
             let end = connection.end
             await connection.close()
@@ -125,7 +128,11 @@ extension ReconnectingConnection {
         if isClosed { task.cancel() }
         defer { state.withLock { $0.interrupt = nil } }
         do {
-            try await withTaskCancellationHandler { try await task.value } onCancel: { task.cancel() }
+            try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
+            }
             return true
         } catch is CancellationError where !Task.isCancelled {
             return false
@@ -183,17 +190,20 @@ extension Connection {
         if case .hostPort? = remoteEndpoint { true } else { false }
     }
 
-    /// Why it no longer stands; nil while it does, or was never opened.
+    /// Why it no longer stands; nil while it does, was never opened, or was closed on this side.
     var end: NetworkError? {
         guard case .live(let core) = core else { return nil }
         return core.state.withLock { state in
-            if let failure = state.failure { return failure }
+            if state.phase == .closing || state.phase == .closed { return nil }
             if let webSocket = state.webSocket {
-                // Closed on this side, the peer's answer is no reason.
+                // The peer's answer to a close is no reason.
                 if webSocket.isClosing { return nil }
-                if let end = webSocket.end { return end }
-                if let status = webSocket.closeStatus { return .closedByPeer(status) }
+                if state.failure == nil {
+                    if let end = webSocket.end { return end }
+                    if let status = webSocket.closeStatus { return .closedByPeer(status) }
+                }
             }
+            if let failure = state.failure { return failure }
             guard state.inputEnded else { return nil }
             return NetworkError(.endOfStream, .receive, "the peer ended the connection")
         }
