@@ -41,8 +41,8 @@ extension Connection where Top == WebSocket {
 
     /// The messages as they come, pulled one at a time.
     ///
-    /// Ends when the peer closes with 1000, 1001 or no code, and throws otherwise what ``receive(timeout:)``
-    /// does.
+    /// Ends when the peer closes with 1000, 1001 or no code, and throws otherwise what
+    /// ``receive(timeout:)->WebSocketMessage`` does.
     public var messages: WebSocketMessages {
         WebSocketMessages(self, idleTimeout: nil, untilDrain: false)
     }
